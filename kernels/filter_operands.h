@@ -11,6 +11,12 @@
 
 namespace fuselite::kernels {
 
+// Whether the weights, and the bias where there is one, are the same at each run. `bias` < 0: none.
+inline bool HasConstants(const OpDescription& op, int weights, int bias) {
+  const bool biased = bias >= 0 && op.has_input(bias);
+  return op.inputs[weights].constant() && (!biased || op.inputs[bias].constant());
+}
+
 // Filters and biases that are no constants must be dense.
 inline Status CheckFilterIsDense(const OpDescription& op) { return RequireDenseInputs(op, {1, 2}); }
 

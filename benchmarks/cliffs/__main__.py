@@ -113,6 +113,7 @@ def arguments_of_command():
     )
     parser.add_argument("--cut", nargs="+", default=[], metavar="MODEL", help="the operators of these models instead")
     parser.add_argument("--operators", default="", help="names, with commas; default all")
+    parser.add_argument("--groups", default="", help="of operators.py's table: movers,fed_layers,...; default all")
     parser.add_argument("--types", default="", help="of the first operand: float32,int8,...; default all")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random", type=int, default=1, metavar="N", help="random shapes of each operator and type")
@@ -137,8 +138,9 @@ def chosen(arguments):
         from found import found_operators
         from operators import describe, random_operators
 
-        found = [] if arguments.random_only else found_operators(describe)
-        cases = itertools.chain(found, random_operators(arguments.seed, arguments.random))
+        groups = [name for name in arguments.groups.split(",") if name]
+        found = [] if arguments.random_only or groups else found_operators(describe)
+        cases = itertools.chain(found, random_operators(arguments.seed, arguments.random, groups))
     names = {name for name in arguments.operators.split(",") if name}
     types = {name for name in arguments.types.split(",") if name}
     return [

@@ -7,6 +7,7 @@ FLOAT, INT8, UINT8, INT16 = np.dtype("f4"), np.dtype("i1"), np.dtype("u1"), np.d
 INT32, INT64, BOOL = np.dtype("i4"), np.dtype("i8"), np.dtype("?")
 HALF = np.dtype("f2")
 QUANTIZED = {INT8: (0.05, 3), UINT8: (0.05, 120), INT16: (2.0**-12, 0)}
+_WEIGHTS = {FLOAT: (None, 0), UINT8: (0.02, 125)}  # scale and zero point of those that a run gives
 MAPS = [
     *[(1, 112, 112, 16), (1, 56, 56, 24), (1, 28, 28, 192), (1, 14, 14, 116), (1, 7, 7, 960), (1, 64, 64, 3)],
     *[(1, 128, 128, 1), (1, 20, 20, 255), (4, 13, 13, 33), (1, 1, 400, 40)],
@@ -21,6 +22,7 @@ class Draw:
     def __init__(self, rng):
         self.rng, self.g = rng, graphs.Graph()
         self.others = []  # further subgraphs, as Graph.build() takes them
+        self.fed = ()  # which of "weights" and "bias" a run gives
 
     def pick(self, options):
         return options[int(self.rng.integers(len(options)))]
@@ -68,6 +70,10 @@ class Draw:
         return self.g.constant(np.array(values, np.int32))
 
     def weights(self, shape, dtype, axis=0):
+        if "weights" in self.fed:
+            own = _WEIGHTS.get(dtype) or (self.rng.uniform(0.01, 0.03, shape[axis]), 0)
+            wide = dtype if "wide weights" in self.fed else INT8
+            return self.g.input(shape, wide if dtype == INT16 else dtype, *own, axis)
         if dtype == FLOAT:
             return self.g.constant(self.rng.normal(0, 0.1, shape).astype(np.float32))
         if dtype == UINT8:
@@ -76,6 +82,9 @@ class Draw:
         return self.g.constant(self.rng.integers(-127, 128, shape).astype(np.int8), scales, 0, axis)
 
     def bias(self, channels, x, weights):
+        if "bias" in self.fed:
+            wide = {FLOAT: FLOAT, INT16: INT64}.get(x.dtype, INT32)
+            return self.g.input((channels,), wide, x.scale and np.float32(x.scale) * np.atleast_1d(weights.scale))
         if x.dtype == FLOAT:
             return self.g.constant(np.zeros(channels, np.float32))
         wide = np.int64 if x.dtype == INT16 else np.int32

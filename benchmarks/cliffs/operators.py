@@ -15,10 +15,12 @@ from families import (
     SIGNED_UNIT, slice_, split, split_v, strided_slice, tile, top_k, transpose, unary, UNIT, unpack,
 )
 from products import (
-    batch_matmul, convolution, depthwise, dynamic_range, fully_connected, prelu, run_time_weights, transpose_conv,
+    batch_matmul, convolution, depthwise, dynamic_range, fed, fully_connected, prelu, transpose_conv,
 )
+from rare_types import rare_types
 
-WIDTHS = [FLOAT, INT8, UINT8, INT16, INT32, INT64, BOOL, HALF]
+
+WIDTHS = [FLOAT, INT8, UINT8, INT16, INT32, INT64, BOOL, HALF, *(np.dtype(t) for t in ("f8", "u2", "u4", "u8"))]
 REAL = [FLOAT, INT8, UINT8, INT16]
 BYTES = [FLOAT, INT8, UINT8]
 MOVED = [FLOAT, INT8, UINT8, INT16, INT32, INT64]
@@ -144,7 +146,6 @@ def products():
     yield "DEPTHWISE_CONV_2D", REAL, depthwise
     yield "FULLY_CONNECTED", REAL, fully_connected
     yield "FULLY_CONNECTED", [FLOAT], dynamic_range("FULLY_CONNECTED")
-    yield "FULLY_CONNECTED", [FLOAT, INT8], run_time_weights
     yield "BATCH_MATMUL", [FLOAT, INT8, INT16], batch_matmul
     yield "TRANSPOSE_CONV", REAL, transpose_conv
 
@@ -204,24 +205,45 @@ def unusual_layers():
     yield "BATCH_MATMUL", [FLOAT], layers.matrices_of_bytes
 
 
+def fed_layers():
+    """Layers whose weights or biases a run gives."""
+    plain = [("CONV_2D", convolution()), ("DEPTHWISE_CONV_2D", depthwise)]
+    plain += [("FULLY_CONNECTED", fully_connected), ("TRANSPOSE_CONV", transpose_conv)]
+    for what in (("weights",), ("bias",), ("weights", "bias")):
+        for name, make in plain:
+            if name != "TRANSPOSE_CONV" or what == ("weights",):
+                yield name, REAL, fed(make, *what)
+    yield "FULLY_CONNECTED", [INT16], fed(fully_connected, "weights", "wide weights")
+    hybrid = [("CONV_2D", layers.convolution(hybrid=True)), ("DEPTHWISE_CONV_2D", layers.depthwise(hybrid=True))]
+    hybrid += [("FULLY_CONNECTED", layers.dense(hybrid=True)), ("TRANSPOSE_CONV", layers.transpose_conv(hybrid=True))]
+    for name, make in hybrid:
+        yield name, [FLOAT], fed(make, "weights")
+    yield "CONV_2D", [FLOAT, INT8], fed(layers.convolution(grouped=True), "weights")
+
+
+GROUPS = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers)
+GROUPS += (fed_layers, rare_types)
+
+
 def table():
-    """(operator, types, function) of everything that is drawn."""
-    groups = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers)
-    for group in groups:
-        yield from group()
+    """(group, operator, types, function) of everything that is drawn."""
+    for group in GROUPS:
+        for name, types, make in group():
+            yield group.__name__, name, types, make
 
 
-def random_operators(seed, count):
-    """`count` cases for each line of the table and each of its types; the same for the same seed."""
-    for place, (name, types, make) in enumerate(table()):
-        for dtype in types:
+def random_operators(seed, count, groups=()):
+    """`count` cases for each line of the table and each of its types; the same for the same seed. `groups`: of these alone."""
+    for place, (group, name, types, make) in enumerate(table()):
+        for dtype in types if not groups or group in groups else ():
             for i in range(count):
                 draw = Draw(np.random.default_rng([seed, place, WIDTHS.index(dtype), i]))
                 output = make(draw, dtype)
                 if output is None:
                     continue
                 outputs = output if isinstance(output, list) else [output]
-                yield Case(name, describe(draw.g), draw.g.build(outputs, others=draw.others), integers=(1, 100))
+                text = describe(draw.g) + "".join(f" run-time {what}" for what in draw.fed)
+                yield Case(name, text, draw.g.build(outputs, others=draw.others), integers=(1, 100))
 
 
 def describe(graph):

@@ -1,5 +1,6 @@
 """Functions that make a matrix product: as in families.py."""
 
+import graphs
 import numpy as np
 from draw import FLOAT, INT8, INT16, UINT8
 
@@ -66,13 +67,14 @@ def dynamic_range(name):
     return make
 
 
-def run_time_weights(d, dtype):
-    count, inner, outer = d.pick([1, 16, 128]), d.size(8, 512), d.size(2, 512)
-    x = d.input((count, inner), dtype)
-    weights = d.input((outer, inner), dtype, None if dtype == FLOAT else 0.02, 0)
-    whole, version = (count, outer), 1 if dtype == FLOAT else 4
-    scale = output_of_sum(x, inner)
-    return d.g.op("FULLY_CONNECTED", [x, weights, None], whole, "FullyConnectedOptions", version, **scale)
+def fed(make, *what):
+    """Of "weights" and "bias", those that a run gives instead of the model; with "wide weights" these are int16."""
+
+    def fed_make(d, dtype):
+        d.fed = what
+        return make(d, dtype)
+
+    return fed_make
 
 
 def fully_connected(d, dtype):
@@ -80,10 +82,10 @@ def fully_connected(d, dtype):
     x = d.input((count, inner), dtype)
     weights = d.weights((outer, inner), dtype)
     operands = [x, weights, d.bias(outer, x, weights)]
-    version = {FLOAT: 1, UINT8: 2, INT8: 4, INT16: 7}[dtype]
-    return d.g.op(
-        "FULLY_CONNECTED", operands, (count, outer), "FullyConnectedOptions", version, **output_of_sum(x, inner)
-    )
+    version, fields = {FLOAT: 1, UINT8: 2, INT8: 4, INT16: 7}[dtype], output_of_sum(x, inner)
+    if weights.dtype == INT16:
+        version, fields = 11, fields | {"quantizedBiasType": graphs.TYPES[np.dtype(np.int64)]}
+    return d.g.op("FULLY_CONNECTED", operands, (count, outer), "FullyConnectedOptions", version, **fields)
 
 
 def batch_matmul(d, dtype):

@@ -121,9 +121,13 @@ void FloatLines::Pack(const void* filter, const void* bias, std::byte* to) const
     auto* weights = reinterpret_cast<float*>(to + spec_.header_bytes());
     for (int32_t tap = 0; tap < layer_.window.taps(); ++tap) {
       for (int32_t i = 0; i < layer_.group_in; ++i, weights += isa_.lanes()) {
-        for (int64_t lane = 0; lane < used; ++lane) {
-          weights[lane] = static_cast<const float*>(filter)[layer_.filter_at(c + lane, tap, i)];
+        const float* const first = static_cast<const float*>(filter) + layer_.filter_at(c, tap, i);
+        const int64_t step = layer_.filter_at(c + 1, tap, i) - layer_.filter_at(c, tap, i);
+        if (step == 1) {
+          std::memcpy(weights, first, used * kFloat);
+          continue;
         }
+        for (int64_t lane = 0; lane < used; ++lane) weights[lane] = first[lane * step];
       }
     }
   }
@@ -174,9 +178,6 @@ Status CheckFloatOperands(const OpDescription& op, Isa isa) {
       return Unsupported("only float32 is emitted, not ", DataTypeName(type));
     }
   }
-  if (!op.inputs[1].constant() || (op.has_input(2) && !op.inputs[2].constant())) {
-    return Unsupported("filters or biases known only at run time have no emitter");
-  }
   return Status();
 }
 
@@ -202,7 +203,7 @@ Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
   const auto& [y, x] = layer.window;
   const int64_t pixel = spec.pixel_bytes, row = pixel * x.input;
   return PlanLineKernel(
-      {layer.batch, y.output, x.output, op.outputs[0].pitch()},
+      op, {layer.batch, y.output, x.output, op.outputs[0].pitch()},
       std::make_shared<const kernels::InputSource>(
           0, kernels::ImageMemory{.pixel = pixel, .row = row, .image = row * y.input}),
       std::make_shared<const FloatLines>(layer, std::move(spec), tail), context);

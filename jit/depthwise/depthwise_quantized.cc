@@ -1,6 +1,7 @@
 #include "jit/depthwise/depthwise_quantized.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include "jit/depthwise/depthwise_s8.h"
@@ -10,6 +11,7 @@
 #include "jit/product/product_s8.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/filter_operands.h"
 #include "kernels/product/constant.h"
 #include "kernels/source/image_source.h"
 
@@ -50,10 +52,9 @@ Layer LayerOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {
 
 // A group's outputs lie in the 16 bytes that its inputs do. Groups of 16 fill a vector of sums in
 // products, too.
-bool HasSmallGroups(const OpDescription& op, const Conv2DShape& shape) {
+bool HasSmallGroups(const Conv2DShape& shape) {
   const int32_t group = shape.group_in;
-  return op.inputs[1].constant() && shape.groups > 1 && group == shape.group_out &&
-         (group == 2 || group == 4 || group == 8);
+  return shape.groups > 1 && group == shape.group_out && (group == 2 || group == 4 || group == 8);
 }
 
 Layer LayerOf(const OpDescription& op, const Conv2DShape& shape) {
@@ -71,6 +72,7 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
   problem.out_pitch = op.outputs[0].pitch();
   problem.weights_type = kernels::ReadableType(op.inputs[1].type);
   problem.weights_zero_point = op.inputs[1].quantization.zero_point();
+  problem.constant_filters = kernels::HasConstants(op, 1, 2);
   return problem;
 }
 
@@ -78,9 +80,14 @@ DepthwiseS8Problem ProblemOf(const OpDescription& op, const Layer& layer) {
 // first one stands for all.
 std::vector<int64_t> OutlierTaps(const DepthwiseS8Problem& problem, const TensorInfo& filter) {
   if (Centering::IsNone(problem.weights_type, problem.weights_zero_point)) return {};
+  const int64_t taps = problem.group_channels == 1 ? problem.window.taps() : 1;
+  if (!filter.constant()) {  // any may be one
+    std::vector<int64_t> all(taps);
+    std::iota(all.begin(), all.end(), 0);
+    return all;
+  }
   const kernels::ReadableConstant weights(filter);
   const Centering centering(problem.weights_type, problem.weights_zero_point);
-  const int64_t taps = problem.group_channels == 1 ? problem.window.taps() : 1;
   const int64_t channels = filter.elements() / taps;
   std::vector<int64_t> outliers;
   for (int64_t tap = 0; tap < taps; ++tap) {
@@ -97,7 +104,8 @@ std::unique_ptr<Source> InputItself(const TensorInfo& in, const kernels::Window&
 }
 
 // `problem`, whole but for where the image lies: that is `source`.
-Result<KernelPlan> PlanLines(DepthwiseS8Problem problem, std::shared_ptr<const Source> source,
+Result<KernelPlan> PlanLines(const OpDescription& op, DepthwiseS8Problem problem,
+                             std::shared_ptr<const Source> source,
                              const kernels::PlanContext& context) {
   problem.pixel_bytes = source->memory().pixel;
   problem.row_bytes = source->memory().row;
@@ -107,13 +115,15 @@ Result<KernelPlan> PlanLines(DepthwiseS8Problem problem, std::shared_ptr<const S
     return Unsupported("what is left of the tail would meet some outputs twice");
   }
   const kernels::LineOutputs outputs = lines->outputs();
-  return PlanLineKernel(outputs, std::move(source), std::move(lines), context);
+  return PlanLineKernel(op, outputs, std::move(source), std::move(lines), context);
 }
 
 // What `problem` is but for where the image lies, with `pixels` taken as one: of the input itself
 // where windows do not leave it, else of a copy with its padding.
-Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, DepthwiseS8Problem problem,
-                              int32_t pixels, const kernels::PlanContext& context) {
+Result<KernelPlan> PlanFolded(const OpDescription& op, const Layer& layer,
+                              DepthwiseS8Problem problem, int32_t pixels,
+                              const kernels::PlanContext& context) {
+  const TensorInfo& in = op.inputs[0];
   std::unique_ptr<Source> source = InputItself(in, layer.window);
   if (!layer.window.unpadded() || !source->memory().dense) {
     const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
@@ -122,7 +132,7 @@ Result<KernelPlan> PlanFolded(const TensorInfo& in, const Layer& layer, Depthwis
     source = kernels::RepeatedSource(0, image);
   }
   FoldPixels(pixels, &problem);
-  return PlanLines(std::move(problem), std::move(source), context);
+  return PlanLines(op, std::move(problem), std::move(source), context);
 }
 
 // Plans a layer of 8-bit activations. Channels with several filters are read from a copy that
@@ -142,17 +152,17 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   const int32_t repeat = layer.channels_out / layer.channels_in;
   if (repeat == 1) {
     if (const int32_t pixels = FoldedPixels(problem, context.isa); pixels > 1) {
-      Result<KernelPlan> plan = PlanFolded(in, layer, problem, pixels, context);
+      Result<KernelPlan> plan = PlanFolded(op, layer, problem, pixels, context);
       if (plan.ok()) return plan;
     }
-    Result<KernelPlan> direct = PlanLines(problem, InputItself(in, layer.window), context);
+    Result<KernelPlan> direct = PlanLines(op, problem, InputItself(in, layer.window), context);
     if (direct.ok()) return direct;
   }
   // Windows over a copy with its padding need no code of their own at the borders.
   const ConvertedImage image(layer.window, layer.batch, layer.channels_in, in.pitch(), in.type,
                              problem.zero_point, ActivationFormat::kAsIs, context.isa, repeat);
   problem.window = image.Padded(layer.window);
-  return PlanLines(std::move(problem), kernels::RepeatedSource(0, image), context);
+  return PlanLines(op, std::move(problem), kernels::RepeatedSource(0, image), context);
 }
 
 Result<KernelPlan> PlanGroupedInt8(const OpDescription& op, const Layer& layer,
@@ -184,7 +194,7 @@ Result<KernelPlan> PlanHybrid(const OpDescription& op, const Layer& layer, kerne
   problem.zero_point = 1;
   problem.tail.output = op.outputs[0];
   problem.window = layout.Padded(layer.window);
-  return PlanLines(std::move(problem), std::move(source), context);
+  return PlanLines(op, std::move(problem), std::move(source), context);
 }
 
 }  // namespace
@@ -194,8 +204,6 @@ Result<KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.channels_in == 1) return PlanProductS8(op, context);
-  if (!op.inputs[1].constant())
-    return Unsupported("weights known only at run time have no emitter");
   const Layer layer = LayerOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
@@ -206,8 +214,6 @@ Result<KernelPlan> PlanDepthwiseConv2DInt8(const OpDescription& op,
 Result<KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
                                              const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
-  if (!op.inputs[1].constant())
-    return Unsupported("weights known only at run time have no emitter");
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   const Layer layer = LayerOf(op, shape);
   FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail,
@@ -219,7 +225,7 @@ Result<KernelPlan> PlanDepthwiseConv2DHybrid(const OpDescription& op,
 Result<KernelPlan> PlanConv2DInt8(const OpDescription& op, const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
-  if (HasSmallGroups(op, shape)) {
+  if (HasSmallGroups(shape)) {
     Result<KernelPlan> plan = PlanGroupedInt8(op, LayerOf(op, shape), context);
     if (plan.ok()) return plan;
   }
@@ -229,7 +235,7 @@ Result<KernelPlan> PlanConv2DInt8(const OpDescription& op, const kernels::PlanCo
 Result<KernelPlan> PlanConv2DHybrid(const OpDescription& op, const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
-  if (HasSmallGroups(op, shape)) {
+  if (HasSmallGroups(shape)) {
     FUSELITE_ASSIGN_OR_RETURN(kernels::HybridTail tail, kernels::MakeConv2DHybridTail(op, shape));
     Result<KernelPlan> plan =
         PlanHybrid(op, LayerOf(op, shape), std::move(tail), "grouped", context);

@@ -126,10 +126,12 @@ void DepthwiseS8::PlanTail() {
   if (p.floats) {
     tail_ = FloatTail(std::move(*p.floats), p.tail.output.type, isa.features);
   } else {
-    tail_ =
-        DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa,
-                          {int64_t{p.window.taps()} * p.group_channels * 255 * 255, p.largest_bias},
-                          {.whole_vectors = p.channels % spec_.whole_channels(isa.bytes) == 0});
+    const SumBounds bounds{.products = int64_t{p.window.taps()} * p.group_channels * 255 * 255,
+                           .bias = p.largest_bias,
+                           .at_run_time = !p.constant_filters};
+    const bool whole = p.channels % spec_.whole_channels(isa.bytes) == 0;
+    tail_ = DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa, bounds,
+                              {.whole_vectors = whole});
   }
   spec_.tail = tail_.emitted;
 }

@@ -31,7 +31,8 @@ struct DepthwiseS8Problem {
   int32_t zero_point = 0, weights_zero_point = 0;
   // The taps, ky * width + kx, in which some weight less its zero point fits no int8.
   std::vector<int64_t> outlier_taps;
-  int64_t largest_bias = 0;  // absolute
+  int64_t largest_bias = 0;      // absolute
+  bool constant_filters = true;  // and biases
   kernels::QuantizedTail tail;
   // Instead of the quantized tail, of which only `output` counts. `type` is uint8, the zero point 1
   // where images have their own. No window reaches out of the image.

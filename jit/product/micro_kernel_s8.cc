@@ -65,7 +65,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.prefetch_weights = one_row && !problem->right_in_l2;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
-  spec.constants_apart = f.constant_weights && one_row && weights_bytes >= kSharedWeights &&
+  spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&
                          spec.tail.requantization.has_value();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
@@ -136,7 +136,9 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
   } else {
     const bool wide_weights =
         format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
-    const SumBounds bounds{depth_ * 255 * (wide_weights ? 255 : 128), format_.largest_bias};
+    const SumBounds bounds{.products = depth_ * 255 * (wide_weights ? 255 : 128),
+                           .bias = format_.largest_bias,
+                           .at_run_time = !format_.constant_right};
     const SumRuns runs{.whole_vectors = problem.group_channels() % isa_.lanes() == 0,
                        .rows = RowsOfRuns(problem)};
     tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds, runs);

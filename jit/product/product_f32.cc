@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/filter_operands.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
@@ -173,8 +174,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
     }
   }
   const int64_t rows = d.images * d.parts.front().window.y.output * d.parts.front().window.x.output;
-  const bool constant =
-      weights.constant() && (!op.has_input(inputs.bias) || op.inputs[inputs.bias].constant());
+  const bool constant = kernels::HasConstants(op, inputs.weights, inputs.bias);
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }

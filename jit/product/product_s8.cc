@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <span>
 
+#include "kernels/filter_operands.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
@@ -17,7 +18,9 @@ using kernels::ProductProblem;
 using kernels::ReadableType;
 
 int64_t LargestBias(const TensorInfo& bias) {
+  constexpr int64_t kAtRunTime = 1 << 20;
   if (bias.absent()) return 0;
+  if (!bias.constant()) return kAtRunTime;
   const kernels::ReadableConstant values(bias);
   int32_t least = 0, most = 0;
   for (const int32_t value : std::span(values.as<int32_t>(), bias.elements())) {
@@ -35,9 +38,6 @@ Status CheckInt8Operands(const OpDescription& op) {
       ReadableType(weights.type) != in.type) {
     return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
                        " with weights of ", DataTypeName(weights.type));
-  }
-  if (!bias.absent() && !bias.constant()) {
-    return Unsupported("biases known only at run time have no emitter");
   }
   if (!bias.absent() && bias.type != DataType::kInt32) {
     return Unsupported("a bias of ", DataTypeName(bias.type), " has no emitter");
@@ -58,6 +58,11 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   }
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  const int64_t terms = d.parts.empty() ? 0 : d.group_in() * d.parts.front().window.taps();
+  if (terms < kTermsWorthPacking && op.has_input(inputs.bias) &&
+      !op.inputs[inputs.bias].constant()) {
+    return Unsupported(terms, " terms do not repay packing biases at each run");
+  }
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
@@ -70,7 +75,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
                          .weights_zero_point = weights.quantization.zero_point(),
                          .flips = source.flips,
                          .to_the_byte = source.to_the_byte,
-                         .constant_weights = weights.constant(),
+                         .constant_right = kernels::HasConstants(op, inputs.weights, inputs.bias),
                          .outliers = TermsOfOutliers(d, weights),
                          .largest_bias = 0,
                          .tail = std::move(tail.tail),

@@ -37,7 +37,7 @@ kernels::MakeWinogradMicroKernel EmittedBytes(DataType type, Isa isa) {
   return [=](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
     ProductFormatS8 format;
     format.type = format.weights_type = type;
-    format.constant_weights = true;
+    format.constant_right = true;
     kernels::ProductProblem planned = problem;
     return MicroKernelS8::Make(std::move(format), depth, &planned, isa);
   };

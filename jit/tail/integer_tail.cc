@@ -32,9 +32,8 @@ Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided
   }
   FUSELITE_ASSIGN_OR_RETURN(divided->emitted.requantization,
                             PlanRequantization(stages[0], divided->rest.output));
-  divided->constants =
-      RequantizationConstants(TakeFirst(&divided->rest.tail), *divided->emitted.requantization,
-                              bounds.products, bounds.bias, isa);
+  divided->constants = RequantizationConstants(TakeFirst(&divided->rest.tail),
+                                               *divided->emitted.requantization, bounds, isa);
   return Status();
 }
 

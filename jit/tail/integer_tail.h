@@ -33,11 +33,6 @@ struct IntegerTail {
   std::string constants_key() const;
 };
 
-// How large sums get: without their bias, and biases.
-struct SumBounds {
-  int64_t products = 0, bias = 0;
-};
-
 // `tail` takes int32 sums within `bounds`.
 IntegerTail DivideIntegerTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
                               const SumBounds& bounds, const SumRuns& runs);

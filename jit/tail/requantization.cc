@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <utility>
 
 #include "kernels/quantization.h"
@@ -76,18 +77,33 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
 }
 
 RequantizationConstants::RequantizationConstants(TailStage stage, const Requantization& plan,
-                                                 int64_t largest_sum, int64_t largest_bias, Isa isa)
-    : stage_(std::move(stage)),
-      plan_(plan),
-      largest_sum_(largest_sum),
-      largest_bias_(largest_bias),
-      isa_(isa) {}
+                                                 const SumBounds& bounds, Isa isa)
+    : stage_(std::move(stage)), plan_(plan), bounds_(bounds), isa_(isa) {}
 
 void RequantizationConstants::Prepare() {
   const size_t scales =
       plan_.real ? stage_.real_scales.size() : stage_.requantize.multipliers.size();
-  if (scales != 1) return;
-  const int64_t largest = largest_sum_ + largest_bias_;
+  if (scales == 1) {
+    PrepareUniform();
+  } else if (bounds_.at_run_time) {
+    PrepareEach(static_cast<int64_t>(scales));
+  }
+}
+
+void RequantizationConstants::PrepareEach(int64_t channels) {
+  const DefaultFloatState state;
+  each_.resize(static_cast<size_t>(channels));
+  std::array<int64_t, kMaxVectorLanes> some;
+  for (int64_t first = 0; first < channels; first += kMaxVectorLanes) {
+    const auto count = static_cast<size_t>(std::min<int64_t>(kMaxVectorLanes, channels - first));
+    std::iota(some.begin(), some.end(), first);
+    Find(std::span(some).first(count), nullptr, bounds_.products + bounds_.bias,
+         std::span(each_).subspan(static_cast<size_t>(first), count));
+  }
+}
+
+void RequantizationConstants::PrepareUniform() {
+  const int64_t largest = bounds_.products + bounds_.bias;
   const DefaultFloatState state;
   kernels::FloatScaleQuery query;
   uniform_ = Of(0, -largest, largest, &query);
@@ -150,7 +166,7 @@ void RequantizationConstants::SetConstant(int64_t least, int64_t largest, Channe
 
 // One channel without floats decides for its vector: they are sought only where all can have some.
 void RequantizationConstants::Find(std::span<const int64_t> channels, const int32_t* bias,
-                                   std::span<Channel> lanes) const {
+                                   int64_t largest, std::span<Channel> lanes) const {
   std::array<kernels::FloatScaleQuery, kMaxVectorLanes> queries;
   std::array<std::optional<kernels::FloatScale>, kMaxVectorLanes> found;
   size_t count = 0;
@@ -158,11 +174,11 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
   for (size_t i = 0; i < channels.size(); ++i) {
     const int64_t c = channels[i];
     if (c < 0) {
-      lanes[i] = {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
+      lanes[i] = Nothing();
     } else {
       const int64_t b = bias != nullptr ? bias[c] : 0;
       // In its place: who copies what was just written field by field waits for it.
-      ::new (&lanes[i]) Channel(Of(c, b - largest_sum_, b + largest_sum_, &queries[count++]));
+      ::new (&lanes[i]) Channel(Of(c, b - largest, b + largest, &queries[count++]));
     }
     fits &= lanes[i].fits;
   }
@@ -173,19 +189,41 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
   }
 }
 
+bool RequantizationConstants::WithinBounds(std::span<const int64_t> channels,
+                                           const int32_t* bias) const {
+  return bias == nullptr || std::ranges::all_of(channels, [&](int64_t c) {
+           return c < 0 || std::abs(int64_t{bias[c]}) <= bounds_.bias;
+         });
+}
+
+void RequantizationConstants::FillWide(std::span<const int64_t> channels,
+                                       std::span<Channel> lanes) const {
+  kernels::FloatScaleQuery unused;
+  for (size_t i = 0; i < channels.size(); ++i) {
+    lanes[i] = channels[i] < 0 ? Nothing() : Of(channels[i], INT32_MIN, INT32_MAX, &unused);
+  }
+}
+
 void RequantizationConstants::Pack(std::span<const int64_t> channels, const int32_t* bias,
                                    int32_t* first_sums, int32_t* to) const {
-  if (uniform_ && uniform_constants_.size() == channels.size() * plan_.constants()) {
+  const bool within = !bounds_.at_run_time || WithinBounds(channels, bias);
+  if (within && uniform_ && uniform_constants_.size() == channels.size() * plan_.constants()) {
     std::ranges::copy(uniform_constants_, to);
     for (size_t i = 0; i < channels.size(); ++i) first_sums[i] += uniform_shift_;
     return;
   }
   const DefaultFloatState state;
   std::array<Channel, kMaxVectorLanes> lanes;
-  if (uniform_) {  // in a vector that is not the widest
+  if (!within) {
+    FillWide(channels, lanes);
+  } else if (uniform_) {  // in a vector that is not the widest
     lanes.fill(*uniform_);
+  } else if (bounds_.at_run_time) {
+    for (size_t i = 0; i < channels.size(); ++i) {
+      lanes[i] = channels[i] < 0 ? Nothing() : each_[static_cast<size_t>(channels[i])];
+    }
   } else {
-    Find(channels, bias, lanes);
+    Find(channels, bias, bounds_.products, lanes);
   }
   PackLanes(std::span(lanes).first(channels.size()), first_sums, to);
 }
@@ -270,8 +308,8 @@ std::string RequantizationConstants::key() const {
   const auto& [min, max] = plan_.real ? std::pair(stage_.min, stage_.max) : std::pair(r.min, r.max);
   return plan_.key() + internal::Join(" shifted z", plan_.zero_point, " range", min, '.', max, " m",
                                       hash(r.multipliers), " s", hash(r.shifts), " r",
-                                      hash(stage_.real_scales), " sums", largest_sum_, '.',
-                                      largest_bias_);
+                                      hash(stage_.real_scales), " sums", bounds_.products, '.',
+                                      bounds_.bias);
 }
 
 }  // namespace fuselite::jit

@@ -88,16 +88,24 @@ enum RequantizationForm : int32_t {
   kWideForm = -4,
 };
 
+// How large sums get: without their bias, and biases.
+struct SumBounds {
+  int64_t products = 0, bias = 0;
+  // Whether weights or biases come with each run. Then `bias` bounds no values but what floats are
+  // found for: vectors with greater biases take the wide form.
+  bool at_run_time = false;
+};
+
 // Makes the constants.
 class RequantizationConstants {
  public:
   RequantizationConstants() = default;
-  // `plan` was made of `stage`. Constants do not depend on `isa`, with which they are made. Sums
-  // without their bias are within `largest_sum`, biases within `largest_bias`.
-  RequantizationConstants(kernels::TailStage stage, const Requantization& plan, int64_t largest_sum,
-                          int64_t largest_bias, Isa isa);
+  // `plan` was made of `stage`. Constants do not depend on `isa`, with which they are made.
+  RequantizationConstants(kernels::TailStage stage, const Requantization& plan,
+                          const SumBounds& bounds, Isa isa);
 
-  // Is called before the first Pack: where all channels have one scale, finds its constants once.
+  // Is called before the first Pack: where all channels have one scale, finds its constants once,
+  // and where they are packed at each run, those of each channel.
   void Prepare();
   // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
   // zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is added.
@@ -116,12 +124,22 @@ class RequantizationConstants {
     // Less the zero point: what all sums give, of channels that are narrow for that reason alone.
     std::optional<int32_t> constant{};
   };
+  // Of a lane without a channel.
+  static Channel Nothing() {
+    return {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
+  }
   // All but its floats, which `query` asks for.
   Channel Of(int64_t channel, int64_t least, int64_t largest,
              kernels::FloatScaleQuery* query) const;
   void PackLanes(std::span<const Channel> lanes, int32_t* first_sums, int32_t* to) const;
-  // What Pack needs of the channels.
-  void Find(std::span<const int64_t> channels, const int32_t* bias, std::span<Channel> lanes) const;
+  // What Pack needs of the channels, of sums within `largest` around their biases.
+  void Find(std::span<const int64_t> channels, const int32_t* bias, int64_t largest,
+            std::span<Channel> lanes) const;
+  void PrepareUniform();
+  void PrepareEach(int64_t channels);
+  bool WithinBounds(std::span<const int64_t> channels, const int32_t* bias) const;
+  // Of sums that may be anything.
+  void FillWide(std::span<const int64_t> channels, std::span<Channel> lanes) const;
   // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
   // Shifted to the left they must fit into 32 bits.
   void SetConstant(int64_t least, int64_t largest, Channel* c) const;
@@ -132,12 +150,13 @@ class RequantizationConstants {
 
   kernels::TailStage stage_;
   Requantization plan_;
-  int64_t largest_sum_ = 0, largest_bias_ = 0;
+  SumBounds bounds_;
   Isa isa_;
   std::optional<Channel> uniform_;
   // A vector of that channel as Pack leaves it, and what is added to each of its first sums.
   std::vector<int32_t> uniform_constants_;
   int32_t uniform_shift_ = 0;
+  std::vector<Channel> each_;  // where they are packed at each run
 };
 
 }  // namespace fuselite::jit

@@ -4,7 +4,9 @@
 #include <type_traits>
 
 #include "kernels/costs.h"
+#include "kernels/elementwise/shifts.h"
 #include "kernels/elementwise/typed_map.h"
+#include "kernels/elementwise/typed_rows.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -34,13 +36,10 @@ struct ShiftRight {
   }
 };
 
-// Negative counts and those from the type's width on, which LiteRT leaves undefined, give 0.
 struct ShiftLeft {
   template <class T>
   T operator()(T x, T y) const {
-    constexpr int kBits = 8 * sizeof(T);
-    if (y < 0 || y >= kBits) return 0;
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(x) << y);
+    return ShiftedLeft(x, y);
   }
 };
 
@@ -69,6 +68,13 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 template <class F>
 constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
+
+Result<std::unique_ptr<Kernel>> BuildShiftLeftRows(const OpDescription& op,
+                                                   const BuildContext& context) {
+  return BuildTypedRows(RowFunction::kShiftLeft, op, context);
+}
+constexpr Candidate kShiftLeftCandidates[] = {{"highway", BuildShiftLeftRows},
+                                              {"reference", Build<ShiftLeft>}};
 
 template <class F>
 OperatorDef Make(std::string_view name, int code, int options_type) {
@@ -102,6 +108,7 @@ const OperatorDef& StablehloShiftLeftOperator() {
     OperatorDef def = Make<ShiftLeft>("STABLEHLO_SHIFT_LEFT",
                                       tflite::kTfLiteBuiltinStablehloShiftLeft, kSecondUnion + 22);
     def.types = kShiftLeftTypes;
+    def.candidates = kShiftLeftCandidates;
     def.infer = InferShiftLeft;
     return def;
   }();

@@ -12,6 +12,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/short_floats-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -21,7 +22,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using F = hn::ScalableTag<float>;
 using I = hn::ScalableTag<int32_t>;
 
-// Half-precision bits, in integer arithmetic as HalfToFloat has it: signaling NaNs stay so.
+// Half-precision bits, converted in integer arithmetic: signaling NaNs stay so.
 struct Half {};
 
 template <class T>
@@ -31,21 +32,6 @@ HWY_INLINE hn::Vec<I> LoadWide(const T* p, size_t n) {
   } else {
     return hn::PromoteTo(I(), LoadUpTo(hn::Rebind<T, I>(), p, n));
   }
-}
-
-HWY_INLINE hn::Vec<F> FloatOfHalf(hn::Vec<I> half) {
-  const I d;
-  const F df;
-  const auto sign = hn::ShiftLeft<16>(hn::And(half, hn::Set(d, 0x8000)));
-  const auto magnitude = hn::And(half, hn::Set(d, 0x7FFF));
-  const auto normal = hn::Add(hn::ShiftLeft<13>(magnitude), hn::Set(d, 112 << 23));
-  // Infinities and NaNs: exponent 255 instead of 31 + 112.
-  const auto special = hn::Add(normal, hn::Set(d, 112 << 23));
-  const auto subnormal =
-      hn::BitCast(d, hn::Mul(hn::ConvertTo(df, magnitude), hn::Set(df, 0x1p-24f)));
-  auto bits = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 0x0400)), subnormal, normal);
-  bits = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x7BFF)), special, bits);
-  return hn::BitCast(df, hn::Or(bits, sign));
 }
 
 // The integer part, saturated; the largest for a NaN.
@@ -61,32 +47,12 @@ HWY_INLINE hn::Vec<I> Saturated(hn::Vec<F> x) {
                         hn::Set(d, static_cast<int32_t>(Limits::max())));
 }
 
-// Half-precision bits in the low half of each lane: what FloatToHalf gives. Subnormal numbers are
-// multiples of 2^-24, to which adding 1/2 rounds.
-HWY_INLINE hn::Vec<I> HalfOfFloat(hn::Vec<F> x) {
-  const I d;
-  const F df;
-  const auto bits = hn::BitCast(d, x);
-  const auto magnitude = hn::And(bits, hn::Set(d, 0x7FFFFFFF));
-  const auto sign = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 0x8000));
-  const auto odd = hn::And(hn::ShiftRight<13>(magnitude), hn::Set(d, 1));
-  const auto normal =
-      hn::ShiftRight<13>(hn::Add(hn::Add(magnitude, hn::Set(d, 0xFFF - (112 << 23))), odd));
-  const auto subnormal =
-      hn::Sub(hn::BitCast(d, hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f))),
-              hn::Set(d, 126 << 23));
-  auto half = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 113 << 23)), subnormal, normal);
-  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 0x477FEFFF)), hn::Set(d, 0x7C00), half);
-  half = hn::IfThenElse(hn::Gt(magnitude, hn::Set(d, 255 << 23)), hn::Set(d, 0x7E00), half);
-  return hn::Or(half, sign);
-}
-
 template <class From>
 HWY_INLINE hn::Vec<F> LoadFloat(const From* in, size_t n) {
   if constexpr (std::is_same_v<From, float>) {
     return LoadUpTo(F(), in, n);
   } else if constexpr (std::is_same_v<From, Half>) {
-    return FloatOfHalf(LoadWide(reinterpret_cast<const uint16_t*>(in), n));
+    return FloatOfHalf(F(), LoadWide(reinterpret_cast<const uint16_t*>(in), n));
   } else if constexpr (sizeof(From) == 8 || std::is_same_v<From, uint32_t>) {
     // Targets below AVX-512 convert these one by one.
     HWY_ALIGN float values[hn::MaxLanes(F())] = {};
@@ -104,8 +70,8 @@ HWY_INLINE void CastVector(const From* in, To* out, size_t n) {
     StoreUpTo(value, F(), out, n);
   } else if constexpr (std::is_same_v<To, Half>) {
     const hn::Rebind<uint16_t, I> narrow;
-    StoreUpTo(hn::DemoteTo(narrow, HalfOfFloat(value)), narrow, reinterpret_cast<uint16_t*>(out),
-              n);
+    StoreUpTo(hn::DemoteTo(narrow, HalfOfFloat(F(), value)), narrow,
+              reinterpret_cast<uint16_t*>(out), n);
   } else if constexpr (sizeof(To) == 4) {
     StoreUpTo(Saturated<To>(value), I(), out, n);
   } else {

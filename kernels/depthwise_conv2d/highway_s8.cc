@@ -29,7 +29,8 @@ class DepthwiseS8Kernel final : public PhasedKernel {
 
  private:
   void MakePhases();
-  Status PlanFilters(const TensorInfo& filters);
+  Status PlanFilters(const OpDescription& op);
+  void PackFilters(const void* from, int16_t* to) const;
   void FillBias(const KernelArgs& args) const;
   void RunRow(const KernelArgs& args, int64_t unit) const;
   void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
@@ -37,6 +38,10 @@ class DepthwiseS8Kernel final : public PhasedKernel {
   void ScaleWide(const KernelArgs& args, int count) const;
   int32_t* Bias(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_);
+  }
+  size_t filters_bytes() const { return static_cast<size_t>(taps_ * channels_) * sizeof(int16_t); }
+  int16_t* FiltersOfRun(const KernelArgs& args) const {
+    return reinterpret_cast<int16_t*>(args.shared + filters_at_);
   }
   int32_t* Sums(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_ + bias_bytes_);
@@ -51,10 +56,13 @@ class DepthwiseS8Kernel final : public PhasedKernel {
   HybridRowFunction* store_hybrid_ = nullptr;  // null for integers
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;
-  PackedWeights filters_;
-  int64_t channels_ = 0;  // of the output, rounded up
-  int32_t taps_ = 0;      // of the window, rounded up
-  int64_t span_ = 0;      // pixels under a row of max_count windows
+  DataType filters_type_ = DataType::kNone;
+  bool packs_at_each_run_ = false;
+  size_t filters_at_ = 0;  // then, in KernelArgs::shared
+  PackedWeights filters_;  // else
+  int64_t channels_ = 0;   // of the output, rounded up
+  int32_t taps_ = 0;       // of the window, rounded up
+  int64_t span_ = 0;       // pixels under a row of max_count windows
   std::vector<int32_t> offsets_;
   std::vector<int16_t> zeros_;  // a pixel of padding
   size_t pointer_bytes_ = 0, bias_bytes_ = 0;
@@ -112,13 +120,20 @@ Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& conte
   }
   scratch_bytes_ = pointer_bytes_ + bias_bytes_ + simd_->max_count * channels_ * sizeof(int32_t);
   shared_bytes_ = source_->shared_bytes();
+  FUSELITE_RETURN_IF_ERROR(PlanFilters(op));
   MakePhases();
-  return PlanFilters(op.inputs[1]);
+  return Status();
 }
 
-// Rows of the output, behind the source's phases.
+// Rows of the output, behind the source's phases and filters that come with a run.
 void DepthwiseS8Kernel::MakePhases() {
   phases_ = source_->phases();
+  if (packs_at_each_run_) {
+    Phase packing{.units = 1, .grain = 1, .run = [this](const KernelArgs& args, int64_t, int64_t) {
+                    PackFilters(args.inputs[1], FiltersOfRun(args));
+                  }};
+    phases_.front() = Merge(std::move(packing), std::move(phases_.front()));
+  }
   phases_.push_back({.units = int64_t{shape_.batch} * shape_.window.y.output,
                      // A multiply-add is worth an eighth of what GrainFor counts.
                      .grain = GrainFor(int64_t{shape_.window.x.output} * channels_ * taps_ / 8),
@@ -128,39 +143,50 @@ void DepthwiseS8Kernel::MakePhases() {
                      }});
 }
 
-Status DepthwiseS8Kernel::PlanFilters(const TensorInfo& filters) {
-  const DataType type = filters.type;
-  if (type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt4) {
-    return Unsupported(DataTypeName(type), " filters are not 8-bit");
+Status DepthwiseS8Kernel::PlanFilters(const OpDescription& op) {
+  const TensorInfo& filters = op.inputs[1];
+  filters_type_ = filters.type;
+  if (filters_type_ != DataType::kInt8 && filters_type_ != DataType::kUInt8 &&
+      filters_type_ != DataType::kInt4) {
+    return Unsupported(DataTypeName(filters_type_), " filters are not 8-bit");
   }
-  if (!filters.constant()) return Unsupported("filters that are not constant");
   filters_offset_ = -filters.quantization.zero_point();
   if (std::abs(filters_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  packs_at_each_run_ = !filters.constant();
+  if (!packs_at_each_run_) return Status();
+  filters_at_ = AlignUp(shared_bytes_);
+  shared_bytes_ = filters_at_ + filters_bytes();
   return Status();
+}
+
+// Channels side by side, with zeros between the last one and the next tap.
+void DepthwiseS8Kernel::PackFilters(const void* from, int16_t* to) const {
+  // The activations' type is only there to pick the filters'.
+  const DataType x = filters_type_ == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
+  std::fill_n(to, taps_ * channels_, int16_t{0});
+  WithQuantizedOperands(x, nullptr, filters_type_, from, [&](const auto*, const auto& weights) {
+    const int64_t channels = shape_.channels_out;
+    for (int64_t tap = 0, i = 0; tap < shape_.window.taps(); ++tap) {
+      for (int64_t c = 0; c < channels; ++c, ++i) {
+        to[tap * channels_ + c] = static_cast<int16_t>(weights[i] + filters_offset_);
+      }
+    }
+  });
 }
 
 Status DepthwiseS8Kernel::Pack(const OpDescription& op, const BuildContext& context) {
   MakePhases();  // of this kernel, not of the one that was copied
+  if (packs_at_each_run_) return Status();
   const TensorInfo& filters = op.inputs[1];
-  const DataType type = filters.type;
-  const int32_t offset = filters_offset_;
   PackRequest request;
   request.source = filters.data;
   request.source_bytes = filters.bytes();
-  request.bytes = static_cast<size_t>(taps_ * channels_) * sizeof(int16_t);
-  request.layout = internal::Join("depthwise s16 ", taps_, "x", channels_, " of ",
-                                  shape_.channels_out, " +", offset, " ", DataTypeName(type));
-  FUSELITE_ASSIGN_OR_RETURN(filters_, context.Pack(request, [&](std::byte* bytes) {
-    auto* to = reinterpret_cast<int16_t*>(bytes);
-    std::fill_n(to, taps_ * channels_, int16_t{0});
-    // The activations' type is only there to pick the filters'.
-    const DataType x = type == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
-    WithQuantizedOperands(x, nullptr, type, filters.data, [&](const auto*, const auto& weights) {
-      const int64_t channels = shape_.channels_out;
-      for (int64_t i = 0; i < shape_.window.taps() * channels; ++i) {
-        to[i / channels * channels_ + i % channels] = static_cast<int16_t>(weights[i] + offset);
-      }
-    });
+  request.bytes = filters_bytes();
+  request.layout =
+      internal::Join("depthwise s16 ", taps_, "x", channels_, " of ", shape_.channels_out, " +",
+                     filters_offset_, " ", DataTypeName(filters_type_));
+  FUSELITE_ASSIGN_OR_RETURN(filters_, context.Pack(request, [&](std::byte* to) {
+    PackFilters(filters.data, reinterpret_cast<int16_t*>(to));
   }));
   return Status();
 }
@@ -183,7 +209,7 @@ void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t unit) const {
                 .offsets = offsets_.data(),
                 .taps = taps_,
                 .stride = x.stride,
-                .filters = filters_->as<int16_t>(),
+                .filters = packs_at_each_run_ ? FiltersOfRun(args) : filters_->as<int16_t>(),
                 .channels = channels_,
                 .bias = Bias(args),
                 .out = Sums(args)},

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/filter_operands.h"
 #include "kernels/line_units.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/phase.h"
@@ -11,12 +12,26 @@
 namespace fuselite::kernels {
 namespace {
 
-// The phases of the source, then the lines.
+// How the operation's filters reach the lines.
+struct FilterInputs {
+  bool constant = true;  // packed once
+  int bias = -1;         // the input that is packed beside the filters; -1: none
+};
+constexpr int kFilters = 1, kBias = 2;
+
+FilterInputs FilterInputsOf(const OpDescription& op, const LineConvolution& lines) {
+  const int bias = lines.packs_bias() && op.has_input(kBias) ? kBias : -1;
+  return {HasConstants(op, kFilters, bias), bias};
+}
+
+// The phases of the source, and beside them the packing of filters that come with a run, then the
+// lines.
 class LineKernel final : public PhasedKernel {
  public:
+  // `weights` are null in a draft, too.
   LineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
-             std::shared_ptr<const LineConvolution> lines, PackedWeights weights, std::string name,
-             int threads)
+             std::shared_ptr<const LineConvolution> lines, const FilterInputs& filters,
+             PackedWeights weights, std::string name, int threads)
       : outputs_(outputs),
         source_(std::move(source)),
         lines_(std::move(lines)),
@@ -36,6 +51,7 @@ class LineKernel final : public PhasedKernel {
       scratch_bytes_ = static_cast<size_t>(values * (BitWidth(rest_.in_scratch) / 8));
     }
     phases_ = source_->phases();
+    if (!filters.constant) PackAtEachRun(filters);
     const LineConvolution::Work work = lines_->work();
     phases_.push_back({.units = units_.count(),
                        .grain = units_.Grain(work.block, work.in_time),
@@ -45,6 +61,23 @@ class LineKernel final : public PhasedKernel {
   }
 
  private:
+  // Filters are small: one unit packs them all.
+  void PackAtEachRun(const FilterInputs& filters) {
+    packed_at_ = AlignUp(shared_bytes_);
+    shared_bytes_ = packed_at_ + lines_->packed_bytes();
+    Phase packing{
+        .units = 1, .grain = 1, .run = [this, filters](const KernelArgs& args, int64_t, int64_t) {
+          lines_->Pack(args.inputs[kFilters],
+                       filters.bias < 0 ? nullptr : args.inputs[filters.bias],
+                       args.shared + packed_at_);
+        }};
+    if (phases_.empty()) {
+      phases_.push_back(std::move(packing));
+    } else {
+      phases_.front() = Merge(std::move(packing), std::move(phases_.front()));
+    }
+  }
+
   // Units from `unit` on, of [unit, end) as many as one call computes: how many.
   int64_t RunLines(const KernelArgs& args, int64_t unit, int64_t end) const {
     const auto [line, first_block, last_block] = units_.At(unit);
@@ -64,7 +97,7 @@ class LineKernel final : public PhasedKernel {
                  .first_block = first_block,
                  .last_block = last_block,
                  .channel = channel,
-                 .packed = weights_->data(),
+                 .packed = weights_ ? weights_->data() : args.shared + packed_at_,
                  .scale = scales == nullptr ? nullptr : scales + image,
                  .out = stored,
                  .inputs = args.inputs});
@@ -91,12 +124,15 @@ class LineKernel final : public PhasedKernel {
   const TailRest& rest_;  // of lines_
   bool together_;         // whether lines are computed in one call
   int64_t value_bytes_;   // of the output
+  size_t packed_at_ = 0;  // in KernelArgs::shared, where filters come with a run
 };
 
-Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& context,
-                                  const LineConvolution& lines) {
-  const TensorInfo& filter = op.inputs[1];
-  const TensorInfo bias = lines.packs_bias() && op.has_input(2) ? op.inputs[2] : TensorInfo();
+// Null where they come with each run.
+Result<PackedWeights> PackFilters(const OpDescription& op, const FilterInputs& inputs,
+                                  const BuildContext& context, const LineConvolution& lines) {
+  if (!inputs.constant) return PackedWeights();
+  const TensorInfo& filter = op.inputs[kFilters];
+  const TensorInfo bias = inputs.bias < 0 ? TensorInfo() : op.inputs[inputs.bias];
   const PackRequest request{filter.data,
                             filter.bytes(),
                             bias.absent() ? nullptr : bias.data,
@@ -110,20 +146,27 @@ Result<PackedWeights> PackFilters(const OpDescription& op, const BuildContext& c
 
 }  // namespace
 
-KernelPlan PlanLineKernel(const LineOutputs& outputs, std::shared_ptr<const Source> source,
-                          std::shared_ptr<const LineConvolution> lines,
-                          const PlanContext& context) {
+Result<KernelPlan> PlanLineKernel(const OpDescription& described, const LineOutputs& outputs,
+                                  std::shared_ptr<const Source> source,
+                                  std::shared_ptr<const LineConvolution> lines,
+                                  const PlanContext& context) {
+  const FilterInputs filters = FilterInputsOf(described, *lines);
+  const DataType type = described.inputs[kFilters].type;
+  if (!filters.constant && type != ReadableType(type)) {
+    return Unsupported("filters of ", DataTypeName(type), " known only at run time");
+  }
   const std::string name = lines->name();
-  auto draft = std::make_unique<LineKernel>(outputs, source, lines, nullptr, name, context.threads);
+  auto draft =
+      std::make_unique<LineKernel>(outputs, source, lines, filters, nullptr, name, context.threads);
   return KernelPlan::MadeLater(
       std::move(draft),
-      [outputs, name, source = std::move(source), lines = std::move(lines)](
+      [outputs, filters, name, source = std::move(source), lines = std::move(lines)](
           const OpDescription& op, const BuildContext& build) -> Result<std::unique_ptr<Kernel>> {
         FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const LineConvolution> emitted,
                                   lines->Emit(name));
-        FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, build, *emitted));
+        FUSELITE_ASSIGN_OR_RETURN(PackedWeights packed, PackFilters(op, filters, build, *emitted));
         return std::unique_ptr<Kernel>(std::make_unique<LineKernel>(
-            outputs, source, std::move(emitted), std::move(packed), name, build.threads));
+            outputs, source, std::move(emitted), filters, std::move(packed), name, build.threads));
       });
 }
 

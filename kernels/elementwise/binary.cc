@@ -4,6 +4,7 @@
 #include "kernels/elementwise/binary_rows.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/quantized_binary.h"
+#include "kernels/elementwise/short_float_rows.h"
 #include "kernels/elementwise/short_floats.h"
 #include "kernels/elementwise/typed_rows.h"
 #include "kernels/make_kernel.h"
@@ -158,7 +159,10 @@ Result<KernelPlan> PlanBinary(const OpDescription& op, const PlanContext& contex
   if (IsQuantized(kind, op)) return PlanQuantizedBinary(kind, op, context, kCandidate);
   if (op.inputs[0].type != DataType::kFloat32) {
     if (kCandidate == TailCandidate::kReference) return OwnPlan(BuildOther(kind, op));
-    return OwnPlan(BuildIntegerHighway(kind, op, build));
+    const DataType type = op.inputs[0].type;
+    const bool short_floats = type == DataType::kFloat16 || type == DataType::kBFloat16;
+    return OwnPlan(short_floats ? BuildShortFloatRows(kind, op, RangeOfShortFloats(kind, op), build)
+                                : BuildIntegerHighway(kind, op, build));
   }
   if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
     return OwnPlan(BuildTailKernel(BinaryName(kind), op, build, std::move(own->stages),

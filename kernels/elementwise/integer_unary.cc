@@ -32,10 +32,8 @@ struct Magnitude {
 struct Signum {
   template <class T>
   T operator()(T x) const {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (std::isnan(x)) return x;
-    }
-    return static_cast<T>((x > 0) - (x < 0));
+    const T sign = static_cast<T>(x > 0) - static_cast<T>(x < 0);
+    return x == x ? sign : x;  // a NaN stays one
   }
 };
 using IntegerRow = void(const void* in, int64_t from, void* out, int64_t to, int64_t n);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <complex>
+#include <limits>
 
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/short_floats.h"
@@ -66,29 +67,23 @@ Result<std::unique_ptr<Kernel>> BuildUnaryOf(const OpDescription& op) {
   }
 }
 
-// What results are clamped to: the range of a fused activation, and, as TFLite has it for float16,
-// the finite numbers.
+// The range of a fused activation, and, as TFLite has it for float16, the finite numbers.
 template <class T>
-struct Range {
-  float low = -T::kMax, high = T::kMax;
-  explicit Range(const OpDescription& op) {
-    float min, max;
-    ActivationRange(op.params.as<ArithmeticParams>().activation, &min, &max);
-    low = std::max(low, min);
-    high = std::min(high, max);
-  }
-  // A NaN stays one.
-  T operator()(T x) const {
-    if (x < low) return T(low);
-    return x > high ? T(high) : x;
-  }
-};
+ShortFloatRange RangeOf(const OpDescription& op) {
+  float min, max;
+  ActivationRange(op.params.as<ArithmeticParams>().activation, &min, &max);
+  return {std::max(-T::kMax, min), std::min(T::kMax, max)};
+}
 
 // function(x, y), rounded, then clamped.
 template <class T, class F>
 std::unique_ptr<Kernel> Clamped(const OpDescription& op, F function) {
-  return MakeTypedMap<T, T>(
-      op, [range = Range<T>(op), function](float x, float y) { return range(T(function(x, y))); });
+  // A NaN stays one.
+  return MakeTypedMap<T, T>(op, [range = RangeOf<T>(op), function](float x, float y) {
+    const T result(function(x, y));
+    if (result < range.low) return T(range.low);
+    return result > range.high ? T(range.high) : result;
+  });
 }
 
 template <class T>
@@ -119,6 +114,12 @@ Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> BuildShortFloatBinary(BinaryKind kind, const OpDescription& op) {
   return op.inputs[0].type == DataType::kFloat16 ? BuildBinaryOf<Half>(kind, op)
                                                  : BuildBinaryOf<BFloat16>(kind, op);
+}
+
+ShortFloatRange RangeOfShortFloats(BinaryKind kind, const OpDescription& op) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  if (!HasActivation(kind)) return {-kInfinity, kInfinity};
+  return op.inputs[0].type == DataType::kFloat16 ? RangeOf<Half>(op) : RangeOf<BFloat16>(op);
 }
 
 Result<std::unique_ptr<Kernel>> BuildComplexMul(const OpDescription& op) {

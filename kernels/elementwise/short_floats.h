@@ -1,8 +1,9 @@
-// Elementwise operators of float16 and bfloat16, and MUL of complex64: rare in models, so there is
-// scalar code alone. Every result is TFLite's to the bit.
+// Elementwise operators of float16 and bfloat16, and MUL of complex64, without vectors. Every
+// result is TFLite's to the bit.
 #pragma once
 
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/elementwise/short_float_rows.h"
 
 namespace fuselite::kernels {
 
@@ -14,6 +15,9 @@ Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op);
 // float and rounded once. What may have a fused activation is then clamped to its range, without
 // one to the type's finite numbers.
 Result<std::unique_ptr<Kernel>> BuildShortFloatBinary(BinaryKind kind, const OpDescription& op);
+
+// That range; all numbers of the other kinds.
+ShortFloatRange RangeOfShortFloats(BinaryKind kind, const OpDescription& op);
 
 // MUL of complex64, without a fused activation.
 Result<std::unique_ptr<Kernel>> BuildComplexMul(const OpDescription& op);

@@ -11,9 +11,10 @@
 #include <type_traits>
 
 #include "kernels/elementwise/joined_rows.h"
+#include "kernels/elementwise/typed_functions-inl.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/std_max-inl.h"
+#include "kernels/simd_math/short_floats-inl.h"
 
 #ifndef FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
 #define FUSELITE_KERNELS_ELEMENTWISE_TYPED_ROWS_ONCE_
@@ -43,96 +44,14 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Each function on vectors and, with the same bits, on single values.
-#define FUSELITE_ROW_FUNCTION(Name, vector, scalar) \
-  struct Name {                                     \
-    template <class D, class V>                     \
-    static HWY_INLINE auto Vectors(D d, V x, V y) { \
-      (void)d;                                      \
-      return vector;                                \
-    }                                               \
-    template <class T>                              \
-    static HWY_INLINE auto Values(T x, T y) {       \
-      return scalar;                                \
-    }                                               \
-  };
-
-// Sums and products of integers wrap around: they are computed without sign, and so wide that
-// nothing makes a signed int of them.
-template <class T>
-HWY_INLINE auto Bits(T x) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<uint64_t>(x);
-  } else {
-    return x;
-  }
-}
-
-FUSELITE_ROW_FUNCTION(AddOf, hn::Add(x, y), static_cast<T>(Bits(x) + Bits(y)))
-FUSELITE_ROW_FUNCTION(SubOf, hn::Sub(x, y), static_cast<T>(Bits(x) - Bits(y)))
-FUSELITE_ROW_FUNCTION(MulOf, hn::Mul(x, y), static_cast<T>(Bits(x) * Bits(y)))
-FUSELITE_ROW_FUNCTION(MaximumOf, StdMax(x, y), std::max(x, y))
-FUSELITE_ROW_FUNCTION(MinimumOf, StdMin(x, y), std::min(x, y))
-FUSELITE_ROW_FUNCTION(SquaredDifferenceOf, hn::Mul(hn::Sub(x, y), hn::Sub(x, y)),
-                      static_cast<T>((Bits(x) - Bits(y)) * (Bits(x) - Bits(y))))
-FUSELITE_ROW_FUNCTION(AndOf, hn::And(x, y), static_cast<T>(x& y))
-FUSELITE_ROW_FUNCTION(OrOf, hn::Or(x, y), static_cast<T>(x | y))
-FUSELITE_ROW_FUNCTION(EqualOf, hn::Eq(x, y), x == y)
-FUSELITE_ROW_FUNCTION(NotEqualOf, hn::Not(hn::Eq(x, y)), x != y)
-FUSELITE_ROW_FUNCTION(LessOf, hn::Lt(x, y), x < y)
-FUSELITE_ROW_FUNCTION(LessEqualOf, hn::Le(x, y), x <= y)
-
-#undef FUSELITE_ROW_FUNCTION
-
-// Highway has no order-or-equality of integers.
-struct IntegerLessEqualOf {
-  template <class D, class V>
-  static HWY_INLINE auto Vectors(D, V x, V y) {
-    return hn::Not(hn::Lt(y, x));
-  }
-  template <class T>
-  static HWY_INLINE bool Values(T x, T y) {
-    return x <= y;
-  }
-};
-
-// The low 64 bits of a product of 64: those of the low halves, and the crosswise ones above them.
-struct WideMulOf {
-  template <class D, class V>
-  static HWY_INLINE auto Vectors(D d, V x, V y) {
-    const hn::Repartition<uint32_t, D> halves;
-    const hn::RebindToUnsigned<D> du;
-    const auto a = hn::BitCast(du, x), b = hn::BitCast(du, y);
-    const auto low = [&](auto v) HWY_ATTR { return hn::BitCast(halves, v); };
-    const auto high = [&](auto v) HWY_ATTR { return hn::BitCast(halves, hn::ShiftRight<32>(v)); };
-    const auto across = hn::Add(hn::MulEven(high(a), low(b)), hn::MulEven(low(a), high(b)));
-    return hn::BitCast(d, hn::Add(hn::MulEven(low(a), low(b)), hn::ShiftLeft<32>(across)));
-  }
-  template <class T>
-  static HWY_INLINE T Values(T x, T y) {
-    return static_cast<T>(Bits(x) * Bits(y));
-  }
-};
-
-// Bytes are multiplied as lanes of 16 bits, the upper ones of each pair beside the lower ones.
-struct ByteMulOf {
-  template <class D, class V>
-  static HWY_INLINE auto Vectors(D d, V x, V y) {
-    const hn::Repartition<uint16_t, D> pairs;
-    const auto a = hn::BitCast(pairs, x), b = hn::BitCast(pairs, y);
-    const auto low = hn::Set(pairs, uint16_t{0x00FF});
-    const auto upper = hn::Mul(hn::ShiftRight<8>(a), hn::AndNot(low, b));
-    return hn::BitCast(d, hn::Or(hn::And(hn::Mul(a, b), low), upper));
-  }
-  template <class T>
-  static HWY_INLINE T Values(T x, T y) {
-    return static_cast<T>(Bits(x) * Bits(y));
-  }
-};
-
 template <class D, class T>
 HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
-  return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+  if constexpr (sizeof(T) < sizeof(hn::TFromD<D>)) {  // Half or BFloat16, as floats
+    if (!stride) return hn::Set(d, static_cast<float>(*data));
+    return LoadShortFloats(d, data + i, hn::Lanes(d));
+  } else {
+    return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+  }
 }
 
 template <class D, class V>
@@ -166,21 +85,23 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
 
 // Rows shorter than a vector take half of one, down to 8 bytes, and are computed one by one below;
 // the last vector of others overlaps.
-template <class F, class D>
+// Operands of type T are computed as lanes of D.
+template <class F, class T, class D>
 HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n) {
-  using T = hn::TFromD<D>;
-  constexpr bool kTruth = std::is_same_v<decltype(F::Values(T{}, T{})), bool>;
+  using Lane = hn::TFromD<D>;
+  constexpr bool kTruth = std::is_same_v<decltype(F::Values(Lane{}, Lane{})), bool>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* a = static_cast<const T*>(x.data);
   const auto* b = static_cast<const T*>(y.data);
   using Result = std::conditional_t<kTruth, uint8_t, T>;
   auto* to = static_cast<Result*>(out);
   if (n < lanes) {
-    if constexpr (hn::MaxLanes(D()) * sizeof(T) > 8) {
-      return RowBy<F>(hn::Half<D>(), x, y, out, n);
+    if constexpr (hn::MaxLanes(D()) * sizeof(Lane) > 8) {
+      return RowBy<F, T>(hn::Half<D>(), x, y, out, n);
     }
     for (int64_t i = 0; i < n; ++i) {
-      to[i] = static_cast<Result>(F::Values(a[i * x.stride], b[i * y.stride]));
+      const Lane left = a[i * x.stride], right = b[i * y.stride];
+      to[i] = static_cast<Result>(F::Values(left, right));
     }
     return;
   }
@@ -197,7 +118,12 @@ HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n)
 
 template <class T, class F>
 void Row(TypedOperand x, TypedOperand y, void* out, int64_t n) {
-  RowBy<F>(hn::ScalableTag<T>(), x, y, out, n);
+  RowBy<F, T>(hn::ScalableTag<T>(), x, y, out, n);
+}
+
+template <class T, class F>
+void ShortFloatRow(TypedOperand x, TypedOperand y, void* out, int64_t n) {
+  RowBy<F, T>(hn::ScalableTag<float>(), x, y, out, n);
 }
 
 // Functions that give the same bits whether integers have a sign or not are compiled for one of the
@@ -258,15 +184,28 @@ TypedRow ForExtremes(DataType type) {
   }
 }
 
-template <class F>
-TypedRow ForEquality(DataType type) {
-  if (type == DataType::kBool) return &Row<uint8_t, F>;
-  return type == DataType::kFloat32 ? &Row<float, F> : ForIntegers<F>(type);
-}
-
 template <class F, class Integer>
 TypedRow ForOrder(DataType type) {
-  return type == DataType::kFloat32 ? &Row<float, F> : ForIntegers<Integer>(type);
+  switch (type) {
+    case DataType::kFloat32: return &Row<float, F>;
+    case DataType::kFloat16: return &ShortFloatRow<Half, F>;
+    case DataType::kBFloat16: return &ShortFloatRow<BFloat16, F>;
+    default: return ForIntegers<Integer>(type);
+  }
+}
+
+template <class F>
+TypedRow ForEquality(DataType type) {
+  return type == DataType::kBool ? &Row<uint8_t, F> : ForOrder<F, F>(type);
+}
+
+TypedRow ForShifts(DataType type) {
+  switch (type) {
+    case DataType::kInt8: return &Row<int8_t, ScaledByPowerOf<ByteMulOf>>;
+    case DataType::kInt16: return &Row<int16_t, ScaledByPowerOf<MulOf>>;
+    case DataType::kInt32: return &Row<int32_t, ShiftLeftOf>;
+    default: return nullptr;
+  }
 }
 
 TypedRow FindRow(RowFunction function, DataType type) {
@@ -280,6 +219,7 @@ TypedRow FindRow(RowFunction function, DataType type) {
       return type == DataType::kInt32 ? &Row<int32_t, SquaredDifferenceOf> : nullptr;
     case RowFunction::kAnd: return ForSigned<AndOf>(WithSign(type));
     case RowFunction::kOr: return ForSigned<OrOf>(WithSign(type));
+    case RowFunction::kShiftLeft: return ForShifts(type);
     case RowFunction::kEqual: return ForEquality<EqualOf>(type);
     case RowFunction::kNotEqual: return ForEquality<NotEqualOf>(type);
     case RowFunction::kLess: return ForOrder<LessOf, LessOf>(type);

@@ -1,5 +1,5 @@
 // Functions of two rows of integers, truth values or floats, with vectors: the arithmetic that
-// wraps around, extremes, logic and comparisons.
+// wraps around, extremes, logic, shifts and comparisons.
 #pragma once
 
 #include "kernels/operator.h"
@@ -15,6 +15,7 @@ enum class RowFunction {
   kSquaredDifference,
   kAnd,
   kOr,
+  kShiftLeft,
   kEqual,
   kNotEqual,
   kLess,

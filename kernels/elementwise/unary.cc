@@ -4,6 +4,7 @@
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/integer_unary.h"
 #include "kernels/elementwise/lookup_table.h"
+#include "kernels/elementwise/short_float_rows.h"
 #include "kernels/elementwise/short_floats.h"
 #include "runtime/tflite_abi.h"
 
@@ -86,11 +87,12 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
   }
   const std::optional<TailStage> stage = UnaryStage(op);
   if (!stage) {
+    const bool short_floats = BitWidth(type) == 16 && type != DataType::kInt16;
     if (kCandidate == TailCandidate::kReference) {
-      const bool short_floats = BitWidth(type) == 16 && type != DataType::kInt16;
       return OwnPlan(short_floats ? BuildShortFloatUnary(op) : BuildIntegerUnary(op));
     }
-    return OwnPlan(BuildIntegerUnaryHighway(op, build));
+    return OwnPlan(short_floats ? BuildShortFloatUnaryRows(op, build)
+                                : BuildIntegerUnaryHighway(op, build));
   }
   return OwnPlan(
       BuildTailKernel(UnaryName(stage->unary), op, build, Tail{{*stage}}, 0, kCandidate));

@@ -51,8 +51,9 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescr
 // All types: PlanHighwayProduct, or where ReadsWeightsUnpacked, BuildFullyConnectedUnpacked.
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
 
-// Whether the weights are read where they lie: few rows by weights known only at run time, of
-// float32 or of the input's 8 bits, and rows by the float32 weights of few units.
+// Whether the weights are read where they lie: few rows by weights, or with a bias, known only at
+// run time, of the input's type or of int8 with int16; and rows by the float32 weights of few
+// units.
 bool ReadsWeightsUnpacked(const OpDescription& op);
 // Precondition: ReadsWeightsUnpacked.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,

@@ -1,8 +1,12 @@
-// Few rows by weights known only at run time, and rows by few units' weights, all of which are read
-// where they lie.
+// Few rows by weights or with a bias known only at run time, and rows by few units' weights, all of
+// which are read where they lie.
 #include <algorithm>
+#include <utility>
 
+#include "kernels/filter_operands.h"
 #include "kernels/fully_connected/fully_connected.h"
+#include "kernels/gemm/int16_rows.h"
+#include "kernels/gemm/quantized_tail.h"
 #include "kernels/gemm/unpacked_product.h"
 #include "kernels/make_kernel.h"
 #include "kernels/micro_kernels/product_s16.h"
@@ -20,16 +24,71 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
   const DataType type = op.inputs[0].type;
   const bool few_units =
       type == DataType::kFloat32 && shape->units < kUnitsWorthPacking && shape->depth >= kDeep;
-  if (!few_units && (shape->rows >= kRowsWorthPacking || op.inputs[1].constant())) return false;
+  if (!few_units && (shape->rows >= kRowsWorthPacking || HasConstants(op, 1, 2))) return false;
+  const DataType weights = op.inputs[1].type;
+  if (op.inputs[1].row_pitch != 0) return false;
+  if (type == DataType::kInt16) {  // whose panels hold no biases
+    const bool offset = op.inputs[1].quantization.zero_point() != 0;
+    return !op.inputs[1].constant() && (weights == type || (weights == DataType::kInt8 && !offset));
+  }
   const bool taken =
       type == DataType::kFloat32 || type == DataType::kInt8 || type == DataType::kUInt8;
-  return taken && op.inputs[1].type == type && op.inputs[1].row_pitch == 0;
+  return taken && weights == type;
 }
+
+namespace {
+
+// A unit of work is a row.
+Result<std::unique_ptr<Kernel>> BuildInt16Rows(const OpDescription& op, Isa isa) {
+  FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Int16RowFunctions* const functions, FindInt16Rows(isa));
+  const auto& params = op.params.as<FullyConnectedParams>();
+  FUSELITE_ASSIGN_OR_RETURN(
+      QuantizedTail tail,
+      MakeQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units));
+  const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
+  const size_t sums_bytes = AlignUp(shape.units * sizeof(int64_t));
+  const size_t scratch_bytes = sums_bytes + tail.row_bytes();
+  return MakeKernel(
+      internal::Join("fully_connected int16 unpacked ", SimdName(isa)),
+      {.units = shape.rows,
+       .grain = GrainFor(int64_t{shape.depth} * shape.units / 8),
+       .scratch_bytes = scratch_bytes},
+      [=, tail = std::move(tail), bytes = op.inputs[1].type == DataType::kInt8](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        auto* const sums = reinterpret_cast<int64_t*>(args.scratch);
+        const auto multiply = [&]<class Weight>(auto* function, const Weight* weights,
+                                                int64_t row) {
+          function({.x = static_cast<const int16_t*>(args.inputs[0]) + row * pitch,
+                    .y = weights,
+                    .rows = 1,
+                    .depth = shape.depth,
+                    .columns = shape.units,
+                    .x_row = pitch,
+                    .x_term = 1,
+                    .y_term = 1,
+                    .y_column = shape.depth,
+                    .gathered = nullptr},
+                   sums);
+        };
+        for (int64_t row = begin; row < end; ++row) {
+          if (bytes) {
+            multiply(functions->bytes, static_cast<const int8_t*>(args.inputs[1]), row);
+          } else {
+            multiply(functions->shorts, static_cast<const int16_t*>(args.inputs[1]), row);
+          }
+          tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
+        }
+      });
+}
+
+}  // namespace
 
 // A unit of work is a row by a block of weights' units: the output's rows need no more than their
 // own channels.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription& op,
                                                             const BuildContext& context) {
+  if (op.inputs[0].type == DataType::kInt16) return BuildInt16Rows(op, context.isa);
   constexpr int64_t kBlock = UnpackedProduct::kBlock;
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();

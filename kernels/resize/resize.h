@@ -58,8 +58,8 @@ std::vector<int32_t> NearestTaps(int32_t in, int32_t out, ResizeParams params);
 // reference does.
 Result<std::unique_ptr<Kernel>> BuildResizeBilinearReference(const OpDescription&,
                                                              const BuildContext&);
-// int8, and uint8 where every weight is a multiple of 1/128, as those of scales by powers of two
-// are: the sums are exact then in whatever order. The reference's bits.
+// int8, int16, and uint8 where every weight is a multiple of 1/128, as those of scales by powers of
+// two are: the sums are exact then in whatever order. The reference's bits.
 Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription&,
                                                              const BuildContext&);
 // float32 and uint8; the reference's bits.

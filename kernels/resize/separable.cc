@@ -1,5 +1,5 @@
-// Bilinear interpolation of 8-bit pixels in exact integers: each input row is stretched once, then
-// two stretched rows are blended into each output row.
+// Bilinear interpolation of 8-bit and 16-bit pixels in exact integers: each input row is stretched
+// once, then two stretched rows are blended into each output row.
 #include <cmath>
 #include <optional>
 
@@ -68,6 +68,40 @@ void Stretch(const void* in, int64_t in_w, int64_t in_pitch, int64_t channels, v
   }
 }
 
+// (2^kBits a + t (b - a)) / 4^kBits, half away from zero, of lanes that hold the sum.
+template <class T, int kBits>
+struct Blend {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> t) {
+    using Lane = hn::TFromD<D>;
+    const auto half = hn::Set(d, static_cast<Lane>(1) << (2 * kBits - 1));
+    const auto sum = hn::Add(hn::ShiftLeft<kBits>(a), hn::Mul(hn::Sub(b, a), t));
+    auto rounded = hn::Add(sum, half);
+    // Away from zero: one less before negative sums are rounded down.
+    if constexpr (std::is_signed_v<Lane>) {
+      rounded = hn::Add(rounded, hn::ShiftRight<8 * sizeof(Lane) - 1>(sum));
+    }
+    return hn::ShiftRight<2 * kBits>(rounded);
+  }
+};
+
+// Sums of 36 bits, as 2^kBits high + low with 0 <= low < 2^kBits: `low` counts only where it is all
+// that keeps a negative sum from the middle between two results.
+template <int kBits>
+struct Blend<int16_t, kBits> {
+  template <class D>
+  static HWY_INLINE hn::Vec<D> Of(D d, hn::Vec<D> a, hn::Vec<D> b, hn::Vec<D> t) {
+    const auto mask = hn::Set(d, (1 << kBits) - 1), half = hn::Set(d, 1 << (kBits - 1));
+    const auto step = hn::Sub(b, a);
+    const auto fraction = hn::Mul(hn::And(step, mask), t);
+    const auto high = hn::Add(hn::Add(a, hn::Mul(hn::ShiftRight<kBits>(step), t)),
+                              hn::ShiftRight<kBits>(fraction));
+    const auto whole = hn::Eq(hn::And(fraction, mask), hn::Zero(d));
+    const auto less = hn::IfThenElseZero(whole, hn::ShiftRight<31>(high));
+    return hn::ShiftRight<kBits>(hn::Add(hn::Add(high, half), less));
+  }
+};
+
 template <class T, class Lane, int kBits>
 void BlendRows(const void* top, const void* bottom, int32_t t, int64_t count, void* out) {
   const hn::ScalableTag<Lane> d;
@@ -75,18 +109,11 @@ void BlendRows(const void* top, const void* bottom, int32_t t, int64_t count, vo
   const hn::Rebind<T, decltype(d)> narrow;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto weight = hn::Set(d, static_cast<Lane>(t));
-  const auto half = hn::Set(d, static_cast<Lane>(1) << (2 * kBits - 1));
   for (int64_t i = 0; i < count; i += lanes) {
     const auto a = hn::LoadU(d, static_cast<const Lane*>(top) + i);
     const auto b = hn::LoadU(d, static_cast<const Lane*>(bottom) + i);
-    const auto sum = hn::Add(hn::ShiftLeft<kBits>(a), hn::Mul(hn::Sub(b, a), weight));
-    auto rounded = hn::Add(sum, half);
-    // Away from zero: one less before negative sums are rounded down.
-    if constexpr (std::is_signed_v<Lane>) {
-      rounded = hn::Add(rounded, hn::ShiftRight<8 * sizeof(Lane) - 1>(sum));
-    }
-    const auto value = hn::DemoteTo(narrow, hn::BitCast(di, hn::ShiftRight<2 * kBits>(rounded)));
-    StoreUpTo(value, narrow, static_cast<T*>(out) + i, count - i);
+    const auto blended = hn::BitCast(di, Blend<T, kBits>::Of(d, a, b, weight));
+    StoreUpTo(hn::DemoteTo(narrow, blended), narrow, static_cast<T*>(out) + i, count - i);
   }
 }
 
@@ -96,11 +123,14 @@ constexpr SeparablePasses PassesOf() {
 }
 
 // Weights in units of 2^-4: sums of at most 255 * 2^8 fit into 16 bits.
-SeparablePasses NarrowPasses(bool is_signed) {
-  return is_signed ? PassesOf<int8_t, int16_t, 4>() : PassesOf<uint8_t, uint16_t, 4>();
+SeparablePasses NarrowPasses(DataType type) {
+  return type == DataType::kInt8 ? PassesOf<int8_t, int16_t, 4>()
+                                 : PassesOf<uint8_t, uint16_t, 4>();
 }
-SeparablePasses WidePasses(bool is_signed) {
-  return is_signed ? PassesOf<int8_t, int32_t, 10>() : PassesOf<uint8_t, int32_t, 7>();
+SeparablePasses WidePasses(DataType type) {
+  if (type == DataType::kInt16) return PassesOf<int16_t, int32_t, 10>();
+  return type == DataType::kInt8 ? PassesOf<int8_t, int32_t, 10>()
+                                 : PassesOf<uint8_t, int32_t, 7>();
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -138,12 +168,13 @@ struct Plan : ResizeShape {
       : ResizeShape(op),
         ys(std::move(y)),
         xs(std::move(x)),
+        value_bytes(BitWidth(op.inputs[0].type) / 8),
         lane_bytes(is_narrow ? 2 : 4),
         row_bytes(AlignUp(out_w * channels * lane_bytes + kAlignment)),
         wide_bytes(AlignUp(in_w * channels * lane_bytes + kAlignment)) {}
 
   std::vector<FixedTap> ys, xs;
-  int64_t lane_bytes;
+  int64_t value_bytes, lane_bytes;
   size_t row_bytes, wide_bytes;  // of a stretched row, of an input row in lanes
 };
 
@@ -159,9 +190,9 @@ class StretchedRows {
     std::byte* const to = args_.scratch + slot * plan_.row_bytes;
     if (held_[slot] != row) {
       const auto* in = static_cast<const std::byte*>(args_.inputs[0]);
-      passes_.stretch(in + row * plan_.in_w * plan_.in_pitch, plan_.in_w, plan_.in_pitch,
-                      plan_.channels, args_.scratch + 2 * plan_.row_bytes, plan_.xs.data(),
-                      plan_.out_w, to);
+      passes_.stretch(in + row * plan_.in_w * plan_.in_pitch * plan_.value_bytes, plan_.in_w,
+                      plan_.in_pitch, plan_.channels, args_.scratch + 2 * plan_.row_bytes,
+                      plan_.xs.data(), plan_.out_w, to);
       held_[slot] = row;
     }
     return to;
@@ -185,10 +216,11 @@ void RunRows(const Plan& plan, const SeparablePasses& passes, const KernelArgs& 
     const int64_t image = unit / plan.out_h * plan.in_h;
     const std::byte* top = rows.Get(image + y.low);
     const std::byte* bottom = rows.Get(image + y.high);
-    auto* out = static_cast<std::byte*>(args.outputs[0]) + unit * plan.out_w * plan.out_pitch;
+    const int64_t pixel_bytes = plan.out_pitch * plan.value_bytes;
+    auto* out = static_cast<std::byte*>(args.outputs[0]) + unit * plan.out_w * pixel_bytes;
     for (int64_t i = 0; i < runs; ++i) {
       const int64_t at = i * run * plan.lane_bytes;
-      passes.blend(top + at, bottom + at, y.t, run, out + i * plan.out_pitch);
+      passes.blend(top + at, bottom + at, y.t, run, out + i * pixel_bytes);
     }
   }
 }
@@ -209,22 +241,22 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   constexpr auto kWide = FUSELITE_SIMD_TABLE(WidePasses);
   if (!op.tail.empty()) return Unsupported("RESIZE_BILINEAR takes no fused tail");
   const DataType type = op.inputs[0].type;
-  if (type != DataType::kInt8 && type != DataType::kUInt8) {
-    return Unsupported(DataTypeName(type), " is not uint8 or int8");
+  if (type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt16) {
+    return Unsupported(DataTypeName(type), " is not uint8, int8 or int16");
   }
   const Shape& in = op.inputs[0].shape;
   const Shape& out = op.outputs[0].shape;
   const auto& params = op.params.as<ResizeParams>();
-  const bool is_signed = type == DataType::kInt8;
   const auto plan_of = [&](bool narrow) {
-    if (is_signed) {
+    if (type != DataType::kUInt8) {
       return MakePlan(op, FixedBilinearTaps(in[1], out[1], params),
                       FixedBilinearTaps(in[2], out[2], params), narrow, narrow ? 4 : 10);
     }
     return MakePlan(op, BilinearTaps(in[1], out[1], params), BilinearTaps(in[2], out[2], params),
                     narrow, narrow ? 4 : 7);
   };
-  std::optional<Plan> plan = plan_of(true);
+  std::optional<Plan> plan;
+  if (type != DataType::kInt16) plan = plan_of(true);
   const bool narrow = plan.has_value();
   if (!plan) plan = plan_of(false);
   if (!plan) return Unsupported("a weight of uint8 pixels is not a multiple of 1/128");
@@ -235,7 +267,7 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   return MakeKernel("resize_bilinear " + std::string(DataTypeName(type)) +
                         (narrow ? " 16 bits " : " 32 bits ") + SimdName(context.isa),
                     work,
-                    [plan = *std::move(plan), passes = passes_of(is_signed)](
+                    [plan = *std::move(plan), passes = passes_of(type)](
                         const KernelArgs& args, int64_t begin, int64_t end) {
                       RunRows(plan, passes, args, begin, end);
                     });

@@ -1,6 +1,9 @@
 // STABLEHLO_ADD, MULTIPLY, MAXIMUM, MINIMUM and AND: two inputs of one type and one shape. Integers
 // wrap around; there are neither scales nor activations.
+#include <limits>
+
 #include "kernels/costs.h"
+#include "kernels/elementwise/short_float_rows.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/elementwise/typed_rows.h"
 #include "kernels/short_floats.h"
@@ -64,8 +67,20 @@ constexpr RowFunction RowFunctionOf(bool truth) {
   return truth ? RowFunction::kAnd : RowFunction::kMinimum;
 }
 
+// Of floats; there is no AND of these.
+template <class F>
+constexpr BinaryKind KindOf() {
+  if (std::is_same_v<F, Sum>) return BinaryKind::kAdd;
+  if (std::is_same_v<F, Product>) return BinaryKind::kMul;
+  return std::is_same_v<F, Larger> ? BinaryKind::kReverseMaximum : BinaryKind::kReverseMinimum;
+}
+
 template <class F>
 Result<std::unique_ptr<Kernel>> BuildVectors(const OpDescription& op, const BuildContext& context) {
+  if (op.inputs[0].type == DataType::kFloat16) {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return BuildShortFloatRows(KindOf<F>(), op, {-kInfinity, kInfinity}, context);
+  }
   return BuildTypedRows(RowFunctionOf<F>(op.inputs[0].type == DataType::kBool), op, context);
 }
 

@@ -2,6 +2,8 @@
 // scalar reference to the bit.
 #pragma once
 
+#include "jit/product/product_s8.h"
+#include "kernels/product/description.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/quantized_product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -153,6 +155,24 @@ inline void CompareInt8(const OpTester& tester, Random& random) {
   }
 }
 
+// Weights, biases or both of a product come with each run.
+inline void GiveAtRunTime(OpTester& tester, Random& random) {
+  const auto what = random.Int(1, 3);
+  const kernels::ProductInputs& inputs = *tester.op.op->product_inputs;
+  if (BitWidth(tester.op.inputs[inputs.weights].type) < 8) return;  // packed once or not at all
+  OpTester given = tester;
+  if (what & 1) given.AtRunTime(static_cast<size_t>(inputs.weights));
+  if (what & 2 && inputs.bias >= 0) given.AtRunTime(static_cast<size_t>(inputs.bias));
+  // Few rows by such weights are not emitted, nor are few terms with such biases.
+  const bool dense = given.op.op == kernels::FindOperator("FULLY_CONNECTED");
+  if (dense && kernels::ReadsWeightsUnpacked(given.op)) return;
+  const Result<kernels::ProductDescription> product = given.op.op->product(given.op);
+  const bool few = product.ok() && !product->parts.empty() &&
+                   product->group_in() * product->parts[0].window.taps() < kTermsWorthPacking;
+  const bool lines = given.op.op == kernels::FindOperator("DEPTHWISE_CONV_2D") && !product.ok();
+  if (!few || lines || !(what & 2)) tester = std::move(given);
+}
+
 // Random operators of `make(random)` whose channels have extreme scales and biases.
 template <class Make>
 void CompareExtremeCases(int cases, bool real, Make make) {
@@ -167,6 +187,7 @@ void CompareExtremeCases(int cases, bool real, Make make) {
   kernels::testing::CompareRandomly(cases, without_bias, [&](OpTester& tester, Random& random) {
     AddExtremeScaling(tester, random, real);
     AddInt8Tail(tester, random);
+    if (random.Chance(0.3)) GiveAtRunTime(tester, random);
     CompareInt8(tester, random);
     return 1;
   });
@@ -183,6 +204,7 @@ void CompareInt8Cases(int cases, Make make) {
       cases, [&](Random& random) { return make(random, kBytes); },
       [](OpTester& tester, Random& random) {
         AddInt8Tail(tester, random);
+        if (random.Chance(0.3)) GiveAtRunTime(tester, random);
         CompareInt8(tester, random);
         return 1;
       });

@@ -74,6 +74,21 @@ TEST(JitDepthwiseInt8Test, JoinedRowsEqualTheReference) {
       });
 }
 
+TEST(JitDepthwiseInt8Test, TakesFiltersAndBiasesOfRunTime) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = FewChannels(random, kBytes, 20, 30);
+    if (BitWidth(tester.op.inputs[1].type) < 8) continue;
+    tester.AtRunTime(1).AtRunTime(2);
+    ASSERT_TRUE(tester.Infer().ok());
+    for (const Isa isa : EmittedIsas()) {
+      EXPECT_TRUE(PlanDepthwiseConv2DInt8(tester.op, {.isa = isa}).ok()) << IsaName(isa);
+    }
+    CompareInt8(tester, random);
+  }
+}
+
 TEST(JitDepthwiseInt8Test, RowsAreJoinedWhereTheirChannelsFillHalfAVector) {
   DepthwiseS8Spec spec;
   spec.isa = Isa::kAvx512Vnni;

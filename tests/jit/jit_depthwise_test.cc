@@ -9,7 +9,7 @@ TEST(JitDepthwiseTest, AgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester = kernels::testing::RandomDepthwiseConv2D(random, {.run_time_weights = false});
+    OpTester tester = kernels::testing::RandomDepthwiseConv2D(random, {});
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddTail(tester, random);
@@ -27,7 +27,7 @@ TEST(JitGroupedTest, AgreesWithTheReference) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester = kernels::testing::RandomSmallGroups(random, {.run_time_weights = false});
+    OpTester tester = kernels::testing::RandomSmallGroups(random, {});
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
     AddTail(tester, random);

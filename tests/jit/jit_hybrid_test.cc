@@ -207,8 +207,11 @@ TEST(JitHybridTest, NamesSayWhichTailsAreNotEmitted) {
 TEST(JitHybridTest, WeightsOfRunTimeEqualTheReference) {
   CompareCases(PlanProductHybrid, [](Random& random) {
     OpTester tester = kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8});
-    tester.op.inputs[1].data = nullptr;
-    return tester;
+    return tester.AtRunTime(1);
+  });
+  CompareCases(PlanDepthwiseConv2DHybrid, [](Random& random) {
+    OpTester tester = kernels::testing::RandomHybridDepthwise(random, random.Pick({1, 1, 2}));
+    return tester.AtRunTime(1);
   });
 }
 

@@ -197,6 +197,7 @@ TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
   CompareRandomly([](Random& random) {
     OpTester tester = RandomHybridDepthwise(random, random.Pick({1, 1, 3}));
     AddAffine(random, tester);
+    if (random.Chance(0.3)) tester.AtRunTime(1);
     return tester;
   });
 }

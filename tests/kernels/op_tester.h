@@ -152,6 +152,13 @@ class OpTester {
     op.inputs.back().data = tensor.absent() ? nullptr : tensor.bytes();
     return *this;
   }
+  // The constant of this place comes with each run instead, if it is there and of whole bytes.
+  OpTester& AtRunTime(size_t input) {
+    if (input < inputs.size() && BitWidth(op.inputs[input].type) >= 8) {
+      op.inputs[input].data = nullptr;
+    }
+    return *this;
+  }
   OpTester& Absent() { return Input(TestTensor()); }
   // What the model knows of an output before shapes are known: type and quantization.
   OpTester& Output(DataType type = DataType::kNone, Quantization quantization = {}) {

@@ -215,6 +215,39 @@ TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
       CompareTyped);
 }
 
+// Weights, biases or both come with each run; few rows by them are read where they lie.
+OpTester AtRunTime(Random& random, OpTester tester) {
+  const auto what = random.Int(1, 3);
+  if (what & 1) tester.AtRunTime(1);
+  if (what & 2) tester.AtRunTime(2);
+  return tester;
+}
+
+TEST(QuantizedHighwayTest, FullyConnectedAtRunTimeToTheBit) {
+  const auto compare = [](OpTester& tester, Random& random) {
+    const bool packed = tester.op.inputs[1].type == kI4;  // known at run time, these are left
+    const int runs = CompareTyped(tester, random);
+    return packed ? std::max(runs, 1) : runs;
+  };
+  CompareRandomly(
+      200,
+      [](Random& random) {
+        return AtRunTime(random,
+                         RandomQuantizedFullyConnected(random, {.types = {kI8, kU8, kI16, kI16}}));
+      },
+      compare);
+}
+
+TEST(QuantizedHighwayTest, DepthwiseConvolutionsAtRunTimeToTheBit) {
+  CompareRandomly(
+      100,
+      [](Random& random) {
+        return AtRunTime(random,
+                         RandomQuantizedDepthwise(random, {.types = {kI8, kU8, kI16, kI16}}));
+      },
+      CompareTyped);
+}
+
 TEST(QuantizedHighwayTest, DepthwiseConvolutionsToTheBit) {
   CompareRandomly(
       80,

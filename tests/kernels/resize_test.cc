@@ -151,11 +151,15 @@ TEST(ResizeBilinearTest, SeparableHasTheReferencesBits) {
     compared += CompareWithReference<uint8_t>("separable", bytes, random);
     const OpTester ints = RandomResize(random, DataType::kInt8, -128, 127, i % 2 == 0);
     compared += CompareWithReference<int8_t>("separable", ints, random);
+    // Small values meet the middles between two results.
+    const double most = i % 3 == 0 ? 3 : 32767;
+    const OpTester shorts = RandomResize(random, DataType::kInt16, -most - 1, most, i % 2 == 0);
+    compared += CompareWithReference<int16_t>("separable", shorts, random);
   }
-  // All of int8 and most of uint8.
+  // All of int8 and int16, and most of uint8.
   const auto isas =
       std::ranges::count_if(RunnableIsas(), [](Isa isa) { return isa.has_vectors(); });
-  EXPECT_GT(compared, 90 * isas);
+  EXPECT_GT(compared, 150 * isas);
 }
 
 // The extremes of every sum: halves of either sign, the smallest and largest values, weights
@@ -175,6 +179,20 @@ TEST(ResizeBilinearTest, SeparableAtTheExtremes) {
       SCOPED_TRACE(random.Trace());
       EXPECT_GT(CompareWithReference<uint8_t>("separable", tester, random), 0);
     }
+  }
+}
+
+TEST(ResizeBilinearTest, SeparableAtTheExtremesOfInt16) {
+  for (const int32_t scale : {2, 16, 32, 64}) {
+    TestTensor in({.type = DataType::kInt16, .shape = {1, 4, 4, 2}});
+    for (int i = 0; i < 32; ++i) in.at<int16_t>(i) = i % 5 < 2 ? INT16_MIN : INT16_MAX - i % 2;
+    OpTester tester("RESIZE_BILINEAR");
+    tester.params<ResizeParams>().half_pixel_centers = true;
+    tester.Input(in).Constant(Ints({4 * scale, 4 * scale}));
+    ASSERT_TRUE(tester.Infer().ok());
+    Random random(scale);
+    SCOPED_TRACE(random.Trace());
+    EXPECT_GT(CompareWithReference<int16_t>("separable", tester, random), 0);
   }
 }
 

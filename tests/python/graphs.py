@@ -59,8 +59,8 @@ class Graph:
         self.tensors.append(tensor)
         return Value(len(self.tensors) - 1, shape, dtype, scale, zero_point)
 
-    def input(self, shape, dtype=np.float32, scale=None, zero_point=0):
-        value = self._tensor(shape, dtype, scale, zero_point)
+    def input(self, shape, dtype=np.float32, scale=None, zero_point=0, axis=0):
+        value = self._tensor(shape, dtype, scale, zero_point, axis)
         self.inputs.append(value)
         return value
 
