@@ -47,7 +47,7 @@ class DepthwiseS8Emitter : public Assembler {
     L(next);
     EmitBlock();
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
-    for (int row = 0; row < image_rows(); ++row) add(RowSlot(row), channels_);
+    add(Channel(), channels_);
     add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * spec_.tail.out_bytes());
     tail_.MoveToChannels(x_.output, channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
@@ -64,9 +64,9 @@ class DepthwiseS8Emitter : public Assembler {
   Memory Weights(int vector) const { return ptr[Place(weights_) + vector * width_]; }
   // Those of the filter, of each of the rows that are computed together.
   int image_rows() const { return y_.filter * joined_; }
-  Xbyak::Address RowSlot(int row) {
-    return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * row];
-  }
+  // Of the line at hand.
+  Xbyak::Address RowSlot(int row) { return qword[line_ + 8 * row]; }
+  Xbyak::Address Channel() { return qword[args_ + offsetof(DepthwiseS8Args, channel)]; }
 
   // The addresses of filters of many rows stay in memory but for the first ones, and the last
   // register counts the bytes that the tile at hand lies further.
@@ -79,11 +79,26 @@ class DepthwiseS8Emitter : public Assembler {
     return Place(rax).Plus(tile_at());
   }
 
-  // All pixels of a block's channels.
+  // All lines of a block's channels.
   void EmitBlock() {
-    for (int ky = 0; ky < row_registers(); ++ky) mov(rows_[ky], RowSlot(ky));
-    if (!rows_fit()) xor_(tile_at().cvt32(), tile_at().cvt32());
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
+    lea(line_, ptr[args_ + offsetof(DepthwiseS8Args, rows)]);
+    Xbyak::Label next;
+    align(16);
+    L(next);
+    EmitLine();
+    add(line_, image_rows() * 8);
+    if (joined_ > 1) add(out_, static_cast<uint32_t>((joined_ - 1) * spec_.out_row_bytes()));
+    cmp(line_, ptr[args_ + offsetof(DepthwiseS8Args, end)]);
+    jb(next, T_NEAR);
+  }
+
+  void EmitLine() {
+    for (int ky = 0; ky < row_registers(); ++ky) {
+      mov(rows_[ky], RowSlot(ky));
+      add(rows_[ky], Channel());
+    }
+    if (!rows_fit()) mov(tile_at(), Channel());
     const bool moves_last = spec_.overlap_bytes > 0;
     WindowAxis walked = x_;
     if (moves_last) --walked.output;
@@ -97,6 +112,7 @@ class DepthwiseS8Emitter : public Assembler {
     Advance(-spec_.overlap_bytes, -spec_.out_overlap_bytes);
     EmitSums({TapsAt(x_, x_.output - 1)});
     FinishTile(1);
+    add(out_, static_cast<uint32_t>(spec_.out_pixel_bytes));
   }
 
   void Advance(int64_t bytes, int64_t out_bytes) {
@@ -192,8 +208,9 @@ class DepthwiseS8Emitter : public Assembler {
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 pixels_ = rbx, pointer_ = rbp;
-  static constexpr int kRowRegisters = 8;
-  const Reg64 rows_[kRowRegisters] = {r8, r9, r10, r11, r12, r13, r14, r15};
+  static constexpr int kRowRegisters = 7;
+  const Reg64 rows_[kRowRegisters] = {r8, r9, r10, r11, r12, r13, r14};
+  const Reg64 line_ = r15;  // where its rows' addresses are
   ColumnEmitter column_;
   SumTailEmitter tail_;
 };
