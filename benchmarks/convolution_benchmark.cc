@@ -115,8 +115,10 @@ std::string Name(const Layer& layer, const char* type, const char* candidate, Is
 void RegisterInt8Layer(const Layer& layer, const char* name, DataType type,
                        std::initializer_list<const char*> candidates) {
   for (const char* candidate : candidates) {
-    for (Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
-      if (!DetectIsa().includes(isa) && std::ranges::count(RunnableIsas(), isa) == 0) continue;
+    for (const Isa preset : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2, Isa::kNeon}) {
+      // Cores differ in traits that are no instructions.
+      const Isa isa = preset & DetectIsa();
+      if (IsaName(isa) != IsaName(preset)) continue;
       benchmark::RegisterBenchmark(Name(layer, name, candidate, isa).c_str(),
                                    [&layer, type, candidate, isa](benchmark::State& state) {
                                      RunInt8Layer(state, layer, type, candidate, isa);
