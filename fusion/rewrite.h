@@ -38,6 +38,9 @@ class RewriteContext {
   bool AcceptsComposite(const kernels::OpDescription& op,
                         const kernels::OpDescription* heaviest = nullptr);
 
+  // What kernels may be made of.
+  Isa isa() const { return planner_.context().isa; }
+
   // The kernel that computes an operation of the graph.
   const Choice& Choose(const kernels::OpDescription& op) { return planner_.Choose(op); }
 

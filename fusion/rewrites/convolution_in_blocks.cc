@@ -1,5 +1,6 @@
 // A convolution to a few channels with blocks of its outputs as channels (output_blocks.h): the
-// heads that give a mask, a depth or a color for each pixel.
+// heads that give a mask, a depth or a color for each pixel, and the first layers of small networks
+// of bytes.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -22,13 +23,20 @@ constexpr int64_t kLeastBlocks = 64;
 constexpr int64_t kLeastTerms = 64;
 // Of the multiplications without blocks, what those with them may take at most.
 constexpr double kLargestPart = 0.7;
+// Sums of bytes in a vector of 64 bytes, and terms that one dot product adds to each.
+constexpr int32_t kSums = 16, kTerms = 4;
+// Of the time without pairs, what they may take at most.
+constexpr double kLargestPartOfPairs = 0.9;
+// The dot products in whose time a vector of sums is brought to bytes.
+constexpr int64_t kTailProducts = 4;
 
 BlockAxis BlocksOf(const kernels::WindowAxis& axis, int32_t size) {
-  BlockAxis block{.size = size, .stride = size, .per_output = -1, .per_tap = 1};
+  BlockAxis block{
+      .size = size, .stride = size * axis.stride, .per_output = -axis.stride, .per_tap = 1};
   block.blocks = static_cast<int32_t>(CeilDiv(axis.output, size));
-  block.taps = axis.filter + size - 1;
+  block.taps = axis.filter + (size - 1) * axis.stride;
   block.before = axis.before;
-  block.after = (block.blocks - 1) * size + block.taps - block.before - axis.input;
+  block.after = (block.blocks - 1) * block.stride + block.taps - block.before - axis.input;
   return block;
 }
 
@@ -46,26 +54,67 @@ OutputBlocks BlocksOf(const kernels::Conv2DShape& shape, int32_t height, int32_t
           .channels_out = shape.channels_out};
 }
 
+int64_t CountOf(const OutputBlocks& blocks) {
+  return int64_t{blocks.batch} * blocks.y.blocks * blocks.x.blocks;
+}
+
 // Squares of an image, parts of a line: with the fewest multiplications; nullopt where they repay
 // nothing.
-std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
-  const auto shape = kernels::ResolveConv2D(op);
-  if (shape->groups != 1 || shape->depth() < kLeastTerms) return std::nullopt;
-  const auto& [y, x] = shape->window;
-  if (std::max({y.stride, x.stride, y.dilation, x.dilation}) > 1) return std::nullopt;
+std::optional<OutputBlocks> PlanSquares(const kernels::Conv2DShape& shape) {
+  if (shape.depth() < kLeastTerms) return std::nullopt;
+  const auto& [y, x] = shape.window;
+  if (std::max(y.stride, x.stride) > 1) return std::nullopt;
   std::optional<OutputBlocks> best;
-  double least = kLargestPart * shape->window.taps();
-  for (int32_t size = 2; FillsLanes(shape->channels_out, size); ++size) {
-    const OutputBlocks blocks =
-        BlocksOf(*shape, y.output == 1 ? 1 : size, x.output == 1 ? 1 : size);
+  double least = kLargestPart * shape.window.taps();
+  for (int32_t size = 2; FillsLanes(shape.channels_out, size); ++size) {
+    const OutputBlocks blocks = BlocksOf(shape, y.output == 1 ? 1 : size, x.output == 1 ? 1 : size);
     if (!FillsLanes(blocks.channels_out, blocks.outputs())) break;
-    const int64_t count = int64_t{blocks.batch} * blocks.y.blocks * blocks.x.blocks;
-    const double taps = TapsOf(blocks, shape->window);
-    if (count < kLeastBlocks || taps >= least) continue;
+    const double taps = TapsOf(blocks, shape.window);
+    if (CountOf(blocks) < kLeastBlocks || taps >= least) continue;
     least = taps;
     best = blocks;
   }
   return best;
+}
+
+// What a vector of sums takes: dot products over the rows of its window, and its tail.
+int64_t ProductsOf(int32_t rows, int32_t taps, int32_t channels) {
+  return rows * CeilDiv(int64_t{taps} * channels, kTerms) + kTailProducts;
+}
+
+// Pairs of a row, which lie in place: as many dot products of whole vectors as there were of half
+// ones serve two outputs, but for taps that only one of them meets.
+std::optional<OutputBlocks> PlanPairs(const kernels::Conv2DShape& shape) {
+  const auto& [y, x] = shape.window;
+  if (x.output % 2 != 0) return std::nullopt;
+  const OutputBlocks pairs = BlocksOf(shape, 1, 2);
+  const int64_t alone = ProductsOf(y.filter, x.filter, shape.channels_in);
+  const int64_t paired = ProductsOf(y.filter, pairs.x.taps, shape.channels_in);
+  const bool pays =
+      static_cast<double>(paired) < 2 * kLargestPartOfPairs * static_cast<double>(alone);
+  if (!pays || CountOf(pairs) < kLeastBlocks || pairs.x.after < 0 || pairs.y.after < 0) {
+    return std::nullopt;
+  }
+  return pairs;
+}
+
+// Whether sums of bytes leave halves of vectors empty, and outputs lie side by side: those that are
+// written in their places among others' do not.
+bool TakesPairs(const Graph& graph, const Node& node, Isa isa) {
+  const auto is_byte = [&](int i) { return BitWidth(graph.value(node.inputs[i]).info.type) == 8; };
+  const auto joins = [&](const Consumers::Reader& reader) {
+    return graph.node(reader.node).op->places_inputs;
+  };
+  return isa.has(Feature::kAvx512Vnni) && !isa.has(Feature::kAmxInt8) && is_byte(0) && is_byte(1) &&
+         std::ranges::none_of(graph.consumers(node.outputs[0]), joins);
+}
+
+std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op, bool takes_pairs) {
+  const auto shape = kernels::ResolveConv2D(op);
+  if (shape->groups != 1) return std::nullopt;
+  if (std::max(shape->window.y.dilation, shape->window.x.dilation) > 1) return std::nullopt;
+  std::optional<OutputBlocks> squares = PlanSquares(*shape);
+  return squares || !takes_pairs ? squares : PlanPairs(*shape);
 }
 
 }  // namespace
@@ -73,13 +122,14 @@ std::optional<OutputBlocks> PlanBlocks(const kernels::OpDescription& op) {
 bool ConvolutionInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONV_2D")) return false;
   // Asked of every convolution in each round: most have more channels.
-  if (!FillsLanes(graph.value(graph.node(id).outputs[0]).info.shape.dim(-1), 2)) return false;
+  if (graph.value(graph.node(id).outputs[0]).info.shape.dim(-1) * 2 > kSums) return false;
   const Node node = graph.node(id);
   const BlockOperands operands{node.inputs[0], node.inputs[1],
                                node.inputs.size() > 2 ? node.inputs[2] : kNone};
   if (!CanTakeBlocks(graph, node, operands)) return false;
   const kernels::OpDescription before = graph.Describe(id);
-  const std::optional<OutputBlocks> blocks = PlanBlocks(before);
+  const std::optional<OutputBlocks> blocks =
+      PlanBlocks(before, TakesPairs(graph, node, context.isa()));
   if (!blocks) return false;
   const ValueId out = node.outputs[0];
   const Shape shape = graph.value(out).info.shape;

@@ -10,6 +10,9 @@ using kernels::LineRun;
 
 namespace {
 
+// What the lines of one call read of the image.
+constexpr int64_t kImageOfCall = 32 << 10;
+
 // The row of zero points that windows beyond the image read; null where none reaches there. It is
 // no part of a plan: a layer is planned several times.
 Result<std::shared_ptr<const AlignedBuffer>> PaddingOf(const DepthwiseS8Problem& problem) {
@@ -87,6 +90,23 @@ void DepthwiseS8::PlanLayer(Isa isa) {
     joined_ = joined;
   }
   spec_.out_overlap_bytes = p.folded_overlap * spec_.out_pixel_bytes / p.folded_pixels;
+  PlanLinesOfCall();
+}
+
+// Operands whose elements differ by row follow the lines here, not in the code.
+void DepthwiseS8::PlanLinesOfCall() {
+  const int64_t joined = joined_ ? joined_->rows : 1;
+  const auto& floats = spec_.tail.dequantization;
+  const bool follow =
+      spec_.tail.residuals.empty() &&
+      (!floats || std::ranges::all_of(floats->tail.stages, [](const kernels::TailStage& stage) {
+        return stage.operand.row_stride == 0 && stage.operand.batch_stride == 0;
+      }));
+  if (!follow) return;
+  int64_t lines = kMaxS8RowsOfCall / window().y.filter;
+  if (blocks() > 1)
+    lines = std::min(lines, kImageOfCall / (window().y.stride * problem_.row_bytes));
+  lines_of_call_ = std::max(joined, lines / joined * joined);
 }
 
 int DepthwiseS8::RowsOfStep(int32_t step) const {
@@ -176,41 +196,44 @@ int64_t DepthwiseS8::PaddedChannels() const {
 
 // Lines that are fewer than are joined at the end are joined with some before, computed again.
 void DepthwiseS8::Run(const LineRun& run) const {
-  const auto line = [&](int64_t i) {
-    return Line{.y = run.y + static_cast<int32_t>(i),
-                .pixel = run.pixel + i * window().x.output,
-                .out = run.out + i * spec_.out_row_bytes()};
+  const auto lines = [&](int64_t first, int64_t count) {
+    return Lines{.y = run.y + static_cast<int32_t>(first),
+                 .pixel = run.pixel + first * window().x.output,
+                 .out = run.out + first * spec_.out_row_bytes(),
+                 .count = count};
   };
   const bool joins = joined_ && run.last_block == blocks() && run.lines >= joined_->rows;
   const int64_t together = joins ? joined_->rows : 1;
   LineRun others = run;
   if (joins) --others.last_block;
-  for (int64_t i = 0; i < run.lines; i += together) {
-    for (int64_t of = i; of < std::min(run.lines, i + together); ++of) RunLine(others, line(of));
-    if (joins) RunJoined(run, line(std::min(i, run.lines - together)));
+  for (int64_t i = 0; i < run.lines; i += lines_of_call_) {
+    const int64_t count = std::min(run.lines - i, lines_of_call_), whole = count / together;
+    if (others.last_block > others.first_block) RunLines(others, lines(i, count));
+    if (!joins) continue;
+    if (whole > 0) RunJoined(run, lines(i, whole * together));
+    if (whole * together < count) RunJoined(run, lines(i + count - together, together));
   }
 }
 
-void DepthwiseS8::RunJoined(const LineRun& run, const Line& line) const {
+void DepthwiseS8::RunJoined(const LineRun& run, const Lines& lines) const {
   const int64_t channel = problem_.channels - joined_->channels;
   DepthwiseS8Args call;  // members that the code does not read are left alone
   call.weights = run.packed + packed_bytes() - spec_.block_bytes(joined_->width);
   call.blocks = 1;
-  call.out = line.out + (channel - run.channel) * stored_bytes_;
-  Point(run, line, channel, joined_->rows, &call);
+  call.out = lines.out + (channel - run.channel) * stored_bytes_;
+  Point(run, lines, channel, &call);
   code_->entry<DepthwiseS8Function>(blocks_.size())(&call);
 }
 
-void DepthwiseS8::Point(const LineRun& run, const Line& line, int64_t channel, int rows,
+void DepthwiseS8::Point(const LineRun& run, const Lines& lines, int64_t channel,
                         DepthwiseS8Args* call) const {
+  call->channel = 0;
   call->zero_points = spec_.Lane(problem_.zero_point);
-  binding_.Bind(run.inputs, line.pixel, channel, run.scale, &call->tail);
-  for (int32_t row = 0; row < rows; ++row) {
-    PointToRows(run.image, line.y + row, channel, call->rows + row * window().y.filter);
-  }
+  binding_.Bind(run.inputs, lines.pixel, channel, run.scale, &call->tail);
+  call->end = PointToRows(run.image, lines, channel, call->rows);
 }
 
-void DepthwiseS8::RunLine(const LineRun& run, const Line& line) const {
+void DepthwiseS8::RunLines(const LineRun& run, const Lines& lines) const {
   const std::byte* weights = run.packed;
   int64_t block = 0, channel = 0;
   for (size_t kind = 0; kind < blocks_.size(); ++kind) {
@@ -219,12 +242,12 @@ void DepthwiseS8::RunLine(const LineRun& run, const Line& line) const {
     const int64_t count = std::clamp<int64_t>(run.last_block - block, 0, b.count) - first;
     if (count > 0) {
       const int64_t at = channel + first * b.channels;
-      RunBlocks(run, line,
+      RunBlocks(run, lines,
                 {.kind = kind,
                  .count = count,
                  .channel = at,
                  .weights = weights + first * spec_.block_bytes(b.width),
-                 .out = line.out + (at - run.channel) * stored_bytes_});
+                 .out = lines.out + (at - run.channel) * stored_bytes_});
     }
     block += b.count;
     channel += b.count * b.channels;
@@ -232,7 +255,7 @@ void DepthwiseS8::RunLine(const LineRun& run, const Line& line) const {
   }
 }
 
-void DepthwiseS8::RunBlocks(const LineRun& run, const Line& line, const Range& range) const {
+void DepthwiseS8::RunBlocks(const LineRun& run, const Lines& lines, const Range& range) const {
   const DepthwiseS8Blocks& b = blocks_[range.kind];
   // Operands are moved on to the next block here, not by the code.
   const bool one_by_one = spec_.tail.dequantization.has_value();
@@ -242,21 +265,27 @@ void DepthwiseS8::RunBlocks(const LineRun& run, const Line& line, const Range& r
     call.weights = range.weights + i * spec_.block_bytes(b.width);
     call.blocks = one_by_one ? 1 : range.count;
     call.out = range.out + i * b.channels * stored_bytes_;
-    Point(run, line, channel, 1, &call);
+    Point(run, lines, channel, &call);
     code_->entry<DepthwiseS8Function>(range.kind)(&call);
   }
 }
 
-void DepthwiseS8::PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
-                              const std::byte** rows) const {
-  const auto& [y, x] = window();
-  const int32_t start = y.start(out_row);
-  for (int32_t row = 0; row < y.filter; ++row) {
-    const int32_t at = start + filter_rows_[row] * y.dilation;
-    const bool inside = at >= 0 && at < y.input;
-    rows[row] = (inside ? image + at * problem_.row_bytes : padding_->data()) -
-                x.before * spec_.pixel_bytes + channel;
+const std::byte** DepthwiseS8::PointToRows(const std::byte* image, const Lines& lines,
+                                           int64_t channel, const std::byte** rows) const {
+  const kernels::WindowAxis y = window().y;
+  const int64_t row_bytes = problem_.row_bytes;
+  const std::span<const int32_t> filter_rows = filter_rows_;
+  const int64_t first = channel - window().x.before * spec_.pixel_bytes;
+  const std::byte* const inside = image + first;
+  const std::byte* const outside = padding_ == nullptr ? nullptr : padding_->data() + first;
+  for (int32_t i = 0; i < lines.count; ++i) {
+    const int32_t start = y.start(lines.y + i);
+    for (const int32_t row : filter_rows) {
+      const int32_t at = start + row * y.dilation;
+      *rows++ = at >= 0 && at < y.input ? inside + at * row_bytes : outside;
+    }
   }
+  return rows;
 }
 
 }  // namespace fuselite::jit

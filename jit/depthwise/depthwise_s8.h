@@ -109,11 +109,12 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   void PackConstants(const int32_t* bias, const DepthwiseS8Blocks& block, int64_t channel,
                      int32_t* first_sums, std::byte* to) const;
 
-  // One of a run's.
-  struct Line {
-    int32_t y;
+  // Some of a run's that follow each other.
+  struct Lines {
+    int32_t y;  // the first one's
     int64_t pixel;
     std::byte* out;
+    int64_t count;
   };
   // Blocks of equal width.
   struct Range {
@@ -122,15 +123,17 @@ class DepthwiseS8 final : public kernels::LineConvolution {
     const std::byte* weights;
     std::byte* out;
   };
-  void RunLine(const kernels::LineRun& run, const Line& line) const;
-  void RunBlocks(const kernels::LineRun& run, const Line& line, const Range& range) const;
-  // The last block of as many lines as it joins, from `line` on.
-  void RunJoined(const kernels::LineRun& run, const Line& line) const;
-  // Arguments for blocks from `channel` on; `rows` lines have theirs.
-  void Point(const kernels::LineRun& run, const Line& line, int64_t channel, int rows,
+  void PlanLinesOfCall();
+  void RunLines(const kernels::LineRun& run, const Lines& lines) const;
+  void RunBlocks(const kernels::LineRun& run, const Lines& lines, const Range& range) const;
+  // The last block of `lines`, as many at a time as it joins.
+  void RunJoined(const kernels::LineRun& run, const Lines& lines) const;
+  // Arguments for blocks from `channel` on.
+  void Point(const kernels::LineRun& run, const Lines& lines, int64_t channel,
              DepthwiseS8Args* call) const;
-  void PointToRows(const std::byte* image, int32_t out_row, int64_t channel,
-                   const std::byte** rows) const;
+  // DepthwiseS8Args::rows of the lines; returns their end.
+  const std::byte** PointToRows(const std::byte* image, const Lines& lines, int64_t channel,
+                                const std::byte** rows) const;
 
   DepthwiseS8Problem problem_;
   DepthwiseS8Spec spec_;
@@ -140,6 +143,7 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   std::optional<DepthwiseS8Blocks> joined_;
   IntegerTail tail_;
   SumTailBinding binding_;
+  int64_t lines_of_call_ = 1;
   int64_t stored_bytes_ = 1;                      // of an element
   std::shared_ptr<const AlignedBuffer> padding_;  // a row of zero points
   SharedCode code_;

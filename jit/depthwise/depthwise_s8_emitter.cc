@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
+#include <numeric>
 
 #include "jit/depthwise/channel_order.h"
 #include "jit/depthwise/column_emitter.h"
@@ -15,6 +17,27 @@ using kernels::WindowAxis;
 using Xbyak::Reg64;
 
 namespace {
+
+// Registers that tiles of so many outputs leave for weights.
+int FreeRegisters(const DepthwiseS8Spec& spec, int outputs) {
+  const int registers = VectorIsa(spec.isa).registers() - ColumnEmitter::kRegisters;
+  return spec.dot ? registers - outputs * spec.group() : 0;
+}
+
+// The cycles of a tile's sums, where weights stay in `free` registers. What an instruction, a load
+// and the rest of a tile take, one with another, was measured on a Zen 5 by leaving out weights'
+// loads or tails: many outputs interleave fewer columns for each, and few leave registers free.
+double TileCycles(const DepthwiseS8Spec& spec, int outputs, int free) {
+  constexpr double kInstruction = 0.23, kLoad = 0.31, kTile = 12;
+  const WindowAxis& x = spec.window.x;
+  const int columns = (outputs - 1) * std::min(x.stride, x.filter) + x.filter;
+  if (!spec.dot) return columns * 2.0 * spec.column_steps() + 2.0;
+  const int shuffles = (spec.group_channels == 1 ? 8 : 4) * spec.column_steps();
+  const int weights = spec.group() * x.filter * spec.column_steps();
+  const int loads = columns * spec.window.y.filter + outputs * std::max(0, weights - free);
+  const int instructions = columns * (shuffles + spec.window.y.filter) + outputs * weights;
+  return kInstruction * instructions + kLoad * loads + kTile;
+}
 
 class DepthwiseS8Emitter : public Assembler {
  public:
@@ -38,6 +61,7 @@ class DepthwiseS8Emitter : public Assembler {
     width_ = blocks.width;
     channels_ = blocks.channels;
     joined_ = blocks.rows;
+    ChooseKept();
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums(0));
     column_.Prepare(width_, channels_, joined_);
@@ -47,7 +71,7 @@ class DepthwiseS8Emitter : public Assembler {
     L(next);
     EmitBlock();
     add(weights_, static_cast<uint32_t>(spec_.block_bytes(width_)));
-    for (int row = 0; row < image_rows(); ++row) add(RowSlot(row), channels_);
+    add(Channel(), channels_);
     add(qword[args_ + offsetof(DepthwiseS8Args, out)], channels_ * spec_.tail.out_bytes());
     tail_.MoveToChannels(x_.output, channels_);
     dec(qword[args_ + offsetof(DepthwiseS8Args, blocks)]);
@@ -64,9 +88,9 @@ class DepthwiseS8Emitter : public Assembler {
   Memory Weights(int vector) const { return ptr[Place(weights_) + vector * width_]; }
   // Those of the filter, of each of the rows that are computed together.
   int image_rows() const { return y_.filter * joined_; }
-  Xbyak::Address RowSlot(int row) {
-    return qword[args_ + static_cast<int>(offsetof(DepthwiseS8Args, rows)) + 8 * row];
-  }
+  // Of the line at hand.
+  Xbyak::Address RowSlot(int row) { return qword[line_ + 8 * row]; }
+  Xbyak::Address Channel() { return qword[args_ + offsetof(DepthwiseS8Args, channel)]; }
 
   // The addresses of filters of many rows stay in memory but for the first ones, and the last
   // register counts the bytes that the tile at hand lies further.
@@ -79,11 +103,45 @@ class DepthwiseS8Emitter : public Assembler {
     return Place(rax).Plus(tile_at());
   }
 
-  // All pixels of a block's channels.
+  // Registers that no output takes hold weights, those first that windows at borders meet, too.
+  void ChooseKept() {
+    kept_.clear();
+    const int outputs = DepthwiseS8Tile(spec_), first = outputs * spec_.group();
+    const int free = FreeRegisters(spec_, outputs);
+    std::vector<int32_t> taps(static_cast<size_t>(x_.filter));
+    std::iota(taps.begin(), taps.end(), 0);
+    std::ranges::stable_sort(taps, {},
+                             [&](int32_t kx) { return std::abs(2 * kx - x_.filter + 1); });
+    for (const int32_t kx : taps) {
+      for (int i = 0; i < spec_.column_steps() * spec_.group(); ++i) {
+        const int vector = spec_.group() * (1 + kx * spec_.column_steps()) + i;
+        const int reg = first + static_cast<int>(kept_.size());
+        if (reg < first + free) kept_.emplace(vector, reg);
+      }
+    }
+  }
+
+  // All lines of a block's channels.
   void EmitBlock() {
-    for (int ky = 0; ky < row_registers(); ++ky) mov(rows_[ky], RowSlot(ky));
-    if (!rows_fit()) xor_(tile_at().cvt32(), tile_at().cvt32());
+    for (const auto& [vector, reg] : kept_) vmovups(V(reg), Weights(vector));
     mov(out_, ptr[args_ + offsetof(DepthwiseS8Args, out)]);
+    lea(line_, ptr[args_ + offsetof(DepthwiseS8Args, rows)]);
+    Xbyak::Label next;
+    align(16);
+    L(next);
+    EmitLine();
+    add(line_, image_rows() * 8);
+    if (joined_ > 1) add(out_, static_cast<uint32_t>((joined_ - 1) * spec_.out_row_bytes()));
+    cmp(line_, ptr[args_ + offsetof(DepthwiseS8Args, end)]);
+    jb(next, T_NEAR);
+  }
+
+  void EmitLine() {
+    for (int ky = 0; ky < row_registers(); ++ky) {
+      mov(rows_[ky], RowSlot(ky));
+      add(rows_[ky], Channel());
+    }
+    if (!rows_fit()) mov(tile_at(), Channel());
     const bool moves_last = spec_.overlap_bytes > 0;
     WindowAxis walked = x_;
     if (moves_last) --walked.output;
@@ -97,6 +155,7 @@ class DepthwiseS8Emitter : public Assembler {
     Advance(-spec_.overlap_bytes, -spec_.out_overlap_bytes);
     EmitSums({TapsAt(x_, x_.output - 1)});
     FinishTile(1);
+    add(out_, static_cast<uint32_t>(spec_.out_pixel_bytes));
   }
 
   void Advance(int64_t bytes, int64_t out_bytes) {
@@ -146,11 +205,15 @@ class DepthwiseS8Emitter : public Assembler {
   // By the weights of one group of vectors.
   void MultiplyAll(int output, const ColumnEmitter::Values& values, int group) {
     for (int v = 0; v < spec_.group(); ++v) {
-      Multiply(acc(output, v), values[v], Weights(spec_.group() * group + v));
+      const int vector = spec_.group() * group + v;
+      const auto kept = kept_.find(vector);
+      kept == kept_.end() ? Multiply(acc(output, v), values[v], Weights(vector))
+                          : Multiply(acc(output, v), values[v], V(kept->second));
     }
   }
 
-  void Multiply(int sum, int values, const Memory& weights) {
+  template <class Weights>
+  void Multiply(int sum, int values, const Weights& weights) {
     if (spec_.dot) {
       vpdpbusd(V(sum), V(values), weights, isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
     } else {
@@ -189,11 +252,13 @@ class DepthwiseS8Emitter : public Assembler {
   const DepthwiseS8Spec& spec_;
   const WindowAxis &x_, &y_;
   int width_ = 0, channels_ = 0, joined_ = 1;
+  std::map<int, int> kept_;  // the registers of a block's vectors of weights
 
   const Reg64 args_ = rdi, weights_ = rsi, out_ = rdx, tiles_ = rcx;
   const Reg64 pixels_ = rbx, pointer_ = rbp;
-  static constexpr int kRowRegisters = 8;
-  const Reg64 rows_[kRowRegisters] = {r8, r9, r10, r11, r12, r13, r14, r15};
+  static constexpr int kRowRegisters = 7;
+  const Reg64 rows_[kRowRegisters] = {r8, r9, r10, r11, r12, r13, r14};
+  const Reg64 line_ = r15;  // where its rows' addresses are
   ColumnEmitter column_;
   SumTailEmitter tail_;
 };
@@ -250,10 +315,14 @@ DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks&
 int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {
   const WindowAxis& x = spec.window.x;
   const int registers = VectorIsa(spec.isa).registers() - ColumnEmitter::kRegisters;
-  return ChooseTile(x, std::min(registers / spec.group(), 8), [&](int outputs) {
-    const int columns = (outputs - 1) * std::min(x.stride, x.filter) + x.filter;
-    return columns * 2.0 * spec.column_steps() + 2.0;
-  });
+  // Of a row's tiles in the mean, the last of which may have fewer outputs.
+  const auto cycles = [&](int outputs) {
+    const int free = FreeRegisters(spec, outputs);
+    const int others = (x.output - 1) / outputs;
+    const int last = spec.dot ? x.output - others * outputs : outputs;
+    return (others * TileCycles(spec, outputs, free) + TileCycles(spec, last, free)) / (others + 1);
+  };
+  return ChooseTile(x, std::min(registers / spec.group(), 8), cycles);
 }
 
 Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {

@@ -22,6 +22,8 @@
 namespace fuselite::jit {
 
 inline constexpr int kMaxS8FilterRows = 64;
+// The rows of the image that one call may be given.
+inline constexpr int kMaxS8RowsOfCall = 96;
 
 struct DepthwiseS8Spec {
   Isa isa = Isa::kAvx2;
@@ -95,20 +97,22 @@ std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_
 // of vectors, with AVX-512 such of whole groups of four channels.
 DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks& blocks);
 
-// Computes a row of output pixels for `blocks` blocks of channels, or joined rows, of which each
-// has rows[] of its own behind those of the one before. rows[ky] is where the row of the
-// image that the filter's row ky meets has its first window's first tap, be it outside of the
-// image: columns outside are not read. Rows outside are rows of zero points. `weights` holds for
-// each block: the bias (times the image's zero
+// Computes rows of output pixels that follow each other, each for `blocks` blocks of channels, or
+// joined rows together. rows[ky] is where the row of the image that the filter's row ky meets has
+// its first window's first tap, be it outside of the image: columns outside are not read. Rows
+// outside are rows of zero points. Behind them are those of the next row of outputs, until `end`.
+// `weights` holds for each block: the bias (times the image's zero
 // point where rows have their own); for each filter column, for each group of rows, the weights;
 // those of the steps that are taken again; the constants of the tail vector by vector. Lanes are
 // those of ChannelOfLane; scales are in the order of the channels. Bytes of a lane that a step's
 // rows do not fill hold the last of them again, where there are two both.
 struct DepthwiseS8Args {
-  const std::byte* rows[kMaxS8FilterRows];
+  const std::byte* rows[kMaxS8RowsOfCall];
+  const std::byte* const* end;
   const std::byte* weights;
   std::byte* out;
   int64_t blocks;
+  int64_t channel;       // 0: that of the block at hand, behind the first one's
   SumTailArgs tail;      // for the first pixel; one block at a time with a dequantization
   uint32_t zero_points;  // of the activations: what a lane holds where a column is outside
 };

@@ -33,23 +33,27 @@ struct PaddedRows {
   template <class Fill, class Copy>
   void Make(const std::byte* input, int64_t input_pixel, bool dense, std::byte* copies,
             int64_t pixel, int64_t begin, int64_t end, Fill fill, Copy copy) const {
+    if (begin == end) return;
     const int64_t before = this->before(), inside = this->inside();
-    for (int64_t row = begin; row < end; ++row) {
+    const int64_t after = width - before - inside, together = dense ? inside : 1;
+    int64_t image = begin / height, y = begin % height;
+    for (int64_t row = begin; row < end; ++row, ++y) {
+      if (y == height) {
+        y = 0;
+        ++image;
+      }
       std::byte* to = copies + row * width * pixel;
-      const int64_t y = row % height - top;
-      if (y < 0 || y >= input_height) {
+      if (y < top || y - top >= input_height) {
         fill(to, width);
         continue;
       }
-      const std::byte* from =
-          input + ((row / height) * input_height + y) * input_width * input_pixel;
-      fill(to, before);
+      const std::byte* from = input + (image * input_height + y - top) * input_width * input_pixel;
+      if (before > 0) fill(to, before);
       to += before * pixel;
-      const int64_t together = dense ? inside : 1;
       for (int64_t x = 0; x < inside; x += together) {
         copy(from + x * input_pixel, to + x * pixel, together);
       }
-      fill(to + inside * pixel, width - before - inside);
+      if (after > 0) fill(to + inside * pixel, after);
     }
   }
 };

@@ -141,5 +141,39 @@ TEST(ConvolutionInBlocks, OfDynamicRange) {
   }
 }
 
+// Two outputs side by side fill vectors of bytes that one leaves half empty.
+TEST(ConvolutionInBlocks, PairsOfAFirstLayerOfBytes) {
+  const Isa isa = DetectIsa();
+  if (!isa.has(Feature::kAvx512Vnni) || isa.has(Feature::kAmxInt8)) {
+    GTEST_SKIP() << "vectors of 16 sums of bytes are not there";
+  }
+  const auto left_alone = ElementsAre("QUANTIZE", kConv, "DEQUANTIZE");
+  for (const int32_t channels : {5, 8}) {
+    for (const int32_t stride : {1, 2}) {
+      for (const double padding : {kSame, kValid}) {
+        const Outcome outcome = Int8Outcome(
+            {{2, 23, padding == kSame ? 40 : 43 - stride, 3}, 3, 3, channels, padding, stride},
+            true);
+        ExpectBlocks(outcome);
+      }
+    }
+  }
+  const Outcome odd = Int8Outcome({{1, 24, 39, 3}, 3, 3, 8}, false);
+  EXPECT_TRUE(odd.report.rewrites.empty());
+  EXPECT_THAT(odd.ops(), left_alone);
+  EXPECT_TRUE(Int8Outcome({{1, 24, 40, 3}, 3, 3, 9}, false).report.rewrites.empty());
+  // Outputs of a concatenation are written where they belong.
+  Int8Builder b(8);
+  const ValueId x = b.In({1, 24, 40, 3});
+  std::vector<ValueId> parts;
+  for (int i = 0; i < 2; ++i) {
+    parts.push_back(b.Int8Op("CONV_2D", {x, Int8Filters(b, {8, 3, 3, 3})}, 0.05f, 4,
+                             AttributesOf({{1, 24, 40, 3}, 3, 3, 8})));
+  }
+  b.Out(b.Int8Op("CONCATENATION", parts, 0.05f, 4, {{"axis", 3}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", kConv, kConv, "DEQUANTIZE"));
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing

@@ -89,6 +89,28 @@ TEST(JitDepthwiseInt8Test, TakesFiltersAndBiasesOfRunTime) {
   }
 }
 
+// Images whose rows of outputs take several calls: of so many rows, or of so many bytes.
+TEST(JitDepthwiseInt8Test, ManyRowsEqualTheReference) {
+  const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
+    OpTester tester("DEPTHWISE_CONV_2D");
+    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
+    kernels::testing::RandomWindow(random, params);
+    params.depth_multiplier = 1;
+    const int32_t channels = random.Pick({5, 8, 32, 64, 80, 130});
+    const kernels::testing::QuantizedCase c =
+        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
+    const auto height = static_cast<int32_t>(random.Int(40, 110));
+    const auto width = static_cast<int32_t>(random.Chance(0.2) ? 130 : random.Int(4, 12));
+    tester.Input(kernels::testing::Activations(c, random, {1, height, width, channels}))
+        .Constant(kernels::testing::QuantizedWeights(
+            c, random, {1, random.Pick({2, 3, 7}), 3, channels},
+            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
+    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
+    return tester.Output(c.type, c.output());
+  };
+  CompareInt8Cases(60, make);
+}
+
 TEST(JitDepthwiseInt8Test, RowsAreJoinedWhereTheirChannelsFillHalfAVector) {
   DepthwiseS8Spec spec;
   spec.isa = Isa::kAvx512Vnni;

@@ -147,11 +147,11 @@ TEST(KernelNamesTest, StayTheSame) {
           "grouped f32 3x3x4 2x4x16 avx512 jit", "grouped f32 3x3x4 2x4x16 avx512 jit"});
   Expect({"CONV_2D", Types::kInt8, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
          {"grouped int8 3x3x4 5x16 avx2 jit", "grouped int8 3x3x4 2x32 avxvnni jit",
-          "grouped int8 3x3x4 8x32 avx512 jit", "grouped int8 3x3x4 6x64 avx512vnni jit"});
+          "grouped int8 3x3x4 8x32 avx512 jit", "grouped int8 3x3x4 4x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kHybrid, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
          {"grouped hybrid int8 3x3x4 5x16 avx2 jit", "grouped hybrid int8 3x3x4 2x32 avxvnni jit",
           "grouped hybrid int8 3x3x4 8x32 avx512 jit",
-          "grouped hybrid int8 3x3x4 6x64 avx512vnni jit"});
+          "grouped hybrid int8 3x3x4 4x64 avx512vnni jit"});
   Expect({"CONV_2D", Types::kFloat, {1, 9, 9, 37}, {41, 3, 3, 37}, 1},
          {"conv winograd 2x2 f32 5x16 avx2 jit", "conv winograd 2x2 f32 5x16 avx2 jit",
           "conv winograd 2x2 f32 9x48 avx512 jit", "conv winograd 2x2 f32 9x48 avx512 jit"});
