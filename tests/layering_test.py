@@ -156,7 +156,6 @@ class RulesTest(unittest.TestCase):
         self.assert_fine("kernels/conv/conv.h", "// As TfLiteConvParams has it.")
         self.assert_offends("kernels/conv/conv.h", "void F(TfLiteTensor* t);", reason)
 
-
     def test_circles(self):
         self.assertEqual(circles({"a": {"b"}, "b": {"c"}, "c": set()}), [])
         self.assertEqual(circles({"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set()}), [["a", "b", "c"]])

@@ -108,9 +108,7 @@ def line(case, times):
 
 
 def arguments_of_command():
-    parser = argparse.ArgumentParser(
-        prog="cliffs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(prog="cliffs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cut", nargs="+", default=[], metavar="MODEL", help="the operators of these models instead")
     parser.add_argument("--operators", default="", help="names, with commas; default all")
     parser.add_argument("--groups", default="", help="of operators.py's table: movers,fed_layers,...; default all")
@@ -143,11 +141,7 @@ def chosen(arguments):
         cases = itertools.chain(found, random_operators(arguments.seed, arguments.random, groups))
     names = {name for name in arguments.operators.split(",") if name}
     types = {name for name in arguments.types.split(",") if name}
-    return [
-        case
-        for case in cases
-        if (not names or case.operator in names) and (not types or case.text.split(":")[0] in types)
-    ]
+    return [case for case in cases if (not names or case.operator in names) and (not types or case.text.split(":")[0] in types)]
 
 
 def summary(results):

@@ -2,11 +2,12 @@
 
 import graphs
 import numpy as np
-from draw import FLOAT, INT8, INT16, INT32, BOOL, MAX_ELEMENTS, QUANTIZED, UINT8
+from draw import BOOL, FLOAT, INT8, INT16, INT32, MAX_ELEMENTS, QUANTIZED, UINT8
 
 SAME, VALID = 0, 1
 UNIT = {INT8: (1 / 256, -128), UINT8: (1 / 256, 0), INT16: (1 / 32768, 0)}
 SIGNED_UNIT = {INT8: (1 / 128, 0), UINT8: (1 / 128, 128), INT16: (1 / 32768, 0)}
+
 
 def unary(name, options=None, version=1, output=None, **fields):
     def make(d, dtype):

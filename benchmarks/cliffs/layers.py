@@ -80,9 +80,7 @@ def depthwise(hybrid=False):
         scale = output_of_sum(x, int(np.prod(s.kernel)))
         operands = [x, weights, d.bias(out, x, weights)]
         options, version = "DepthwiseConv2DOptions", 6 if hybrid else 3
-        return d.g.op(
-            "DEPTHWISE_CONV_2D", operands, s.out(out), options, version, depthMultiplier=times, **scale, **s.fields()
-        )
+        return d.g.op("DEPTHWISE_CONV_2D", operands, s.out(out), options, version, depthMultiplier=times, **scale, **s.fields())
 
     return make
 
@@ -110,7 +108,11 @@ def dense(hybrid=False, bits=8):
     """A fully connected layer of a few or an odd number of rows and units."""
 
     def make(d, dtype):
-        rows, inner, units = d.pick([1, 2, 3, 5, 7, 31, 64, 100]), 2 * d.size(2, 512), d.pick([1, 2, 3, 5, 10, 17, 100, 257, 1000])
+        rows, inner, units = (
+            d.pick([1, 2, 3, 5, 7, 31, 64, 100]),
+            2 * d.size(2, 512),
+            d.pick([1, 2, 3, 5, 10, 17, 100, 257, 1000]),
+        )
         x = d.input((rows, inner), dtype)
         if bits == 4:
             values = d.rng.integers(-7, 8, (units, inner)).astype(np.int8)
@@ -135,8 +137,10 @@ def matrices(d, dtype):
     right = bool(d.pick([0, 1]))
     x, shape = d.input((*batch, m, k), dtype), (n, k) if right else (k, n)
     if other == "constant":
-        y = d.weights((*(1 for _ in batch), *shape), dtype) if dtype == FLOAT else d.g.constant(
-            d.rng.integers(-127, 128, (*(1 for _ in batch), *shape)).astype(dtype), 0.02, 0
+        y = (
+            d.weights((*(1 for _ in batch), *shape), dtype)
+            if dtype == FLOAT
+            else d.g.constant(d.rng.integers(-127, 128, (*(1 for _ in batch), *shape)).astype(dtype), 0.02, 0)
         )
     else:
         y = d.input((*other, *shape), dtype)

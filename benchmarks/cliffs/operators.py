@@ -9,16 +9,59 @@ from case import Case
 from cut import TYPES
 from draw import BOOL, FLOAT, HALF, INT8, INT16, INT32, INT64, UINT8, Draw
 from families import (
-    add_n, atan2, batches, binary, bits, broadcast_to, choose, concatenation, conversion, cumsum, depth,
-    dynamic_update_slice, embedding_lookup, extreme, fill, gather, gather_nd, local_response_normalization,
-    matrix_diag, one_hot, pack, pad, pool, reduce, resize, reverse, reverse_sequence, rows, scatter_nd, segments,
-    SIGNED_UNIT, slice_, split, split_v, strided_slice, tile, top_k, transpose, unary, UNIT, unpack,
+    SIGNED_UNIT,
+    UNIT,
+    add_n,
+    atan2,
+    batches,
+    binary,
+    bits,
+    broadcast_to,
+    choose,
+    concatenation,
+    conversion,
+    cumsum,
+    depth,
+    dynamic_update_slice,
+    embedding_lookup,
+    extreme,
+    fill,
+    gather,
+    gather_nd,
+    local_response_normalization,
+    matrix_diag,
+    one_hot,
+    pack,
+    pad,
+    pool,
+    reduce,
+    resize,
+    reverse,
+    reverse_sequence,
+    rows,
+    scatter_nd,
+    segments,
+    slice_,
+    split,
+    split_v,
+    strided_slice,
+    tile,
+    top_k,
+    transpose,
+    unary,
+    unpack,
 )
 from products import (
-    batch_matmul, convolution, depthwise, dynamic_range, fed, fully_connected, prelu, transpose_conv,
+    batch_matmul,
+    convolution,
+    depthwise,
+    dynamic_range,
+    fed,
+    fully_connected,
+    prelu,
+    transpose_conv,
 )
 from rare_types import rare_types
-
 
 WIDTHS = [FLOAT, INT8, UINT8, INT16, INT32, INT64, BOOL, HALF, *(np.dtype(t) for t in ("f8", "u2", "u4", "u8"))]
 REAL = [FLOAT, INT8, UINT8, INT16]
@@ -89,8 +132,10 @@ def reductions():
     yield "TOPK_V2", [FLOAT, INT8, UINT8, INT16, INT32, INT64], top_k
     yield "SEGMENT_SUM", [FLOAT, INT32], segments("SEGMENT_SUM", "SegmentSumOptions")
     for name in ("Sum", "Max", "Min", "Prod"):
-        yield "UNSORTED_SEGMENT_" + name.upper(), [FLOAT, INT32], segments(
-            "UNSORTED_SEGMENT_" + name.upper(), f"UnsortedSegment{name}Options"
+        yield (
+            "UNSORTED_SEGMENT_" + name.upper(),
+            [FLOAT, INT32],
+            segments("UNSORTED_SEGMENT_" + name.upper(), f"UnsortedSegment{name}Options"),
         )
 
 
@@ -102,9 +147,7 @@ def conversions():
     for source, targets in quantized.items():
         yield "QUANTIZE", targets, conversion("QUANTIZE", "QuantizeOptions", source, 1.5, 2)
     for source in (FLOAT, INT32, INT64, UINT8, BOOL, INT8, INT16, HALF):
-        yield "CAST", [t for t in (FLOAT, INT32, INT64, UINT8, BOOL, HALF) if t != source], conversion(
-            "CAST", None, source
-        )
+        yield "CAST", [t for t in (FLOAT, INT32, INT64, UINT8, BOOL, HALF) if t != source], conversion("CAST", None, source)
 
 
 def movers():

@@ -29,9 +29,7 @@ def convolution(groups=None):
         fields = {"strideW": stride, "strideH": stride, "padding": SAME}
         fields |= {"dilationWFactor": dilation, "dilationHFactor": dilation}
         operands = [x, weights, d.bias(out, x, weights)]
-        return d.g.op(
-            "CONV_2D", operands, whole, "Conv2DOptions", 3, **output_of_sum(x, k * k * (groups or c)), **fields
-        )
+        return d.g.op("CONV_2D", operands, whole, "Conv2DOptions", 3, **output_of_sum(x, k * k * (groups or c)), **fields)
 
     return make
 
@@ -49,9 +47,7 @@ def depthwise(d, dtype):
     fields |= {"dilationWFactor": dilation, "dilationHFactor": dilation}
     operands = [x, weights, d.bias(c * times, x, weights)]
     scale = output_of_sum(x, k * k)
-    return d.g.op(
-        "DEPTHWISE_CONV_2D", operands, whole, "DepthwiseConv2DOptions", 3, **scale, depthMultiplier=times, **fields
-    )
+    return d.g.op("DEPTHWISE_CONV_2D", operands, whole, "DepthwiseConv2DOptions", 3, **scale, depthMultiplier=times, **fields)
 
 
 def dynamic_range(name):

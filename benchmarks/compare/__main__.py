@@ -77,7 +77,9 @@ class Measurer:
         """Figures of the engines, and why some have none."""
         seconds = self.arguments.load_seconds
         try:
-            return self._worker("load", model=str(model), threads=threads, engines=self.arguments.engines, load=load, seconds=seconds)
+            return self._worker(
+                "load", model=str(model), threads=threads, engines=self.arguments.engines, load=load, seconds=seconds
+            )
         except RuntimeError as error:
             return {"engines": {}, "failed": {"all": str(error)[:200]}}
 

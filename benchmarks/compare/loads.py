@@ -16,6 +16,7 @@ import time
 import engines
 import names
 
+
 def runs_per_second(runners, seconds):
     """How often all of them run in a second, each in a thread of its own."""
     counts, begin = [0] * len(runners), threading.Barrier(len(runners) + 1)

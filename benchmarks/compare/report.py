@@ -76,7 +76,9 @@ def _html_tables(markdown):
         if rows:
             head, body = rows[0], rows[2:]
             cells = [f"<tr>{''.join(f'<td>{c}</td>' for c in row)}</tr>" for row in body]
-            parts.append(f'<div class="wide"><table><tr>{"".join(f"<th>{c}</th>" for c in head)}</tr>{"".join(cells)}</table></div>')
+            parts.append(
+                f'<div class="wide"><table><tr>{"".join(f"<th>{c}</th>" for c in head)}</tr>{"".join(cells)}</table></div>'
+            )
             rows = []
         if line:
             parts.append(f"<p>{html.escape(line)}</p>")

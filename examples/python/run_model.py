@@ -1,7 +1,7 @@
 """The shortest way to run a .tflite model fast from Python.
 
-    pip install fuselite ai-edge-litert
-    python examples/python/run_model.py model.tflite
+pip install fuselite ai-edge-litert
+python examples/python/run_model.py model.tflite
 """
 
 import sys

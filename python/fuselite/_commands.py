@@ -28,9 +28,7 @@ def explain(model: str | os.PathLike[str] | bytes | Interpreter, **options: Unpa
         return Explanation.from_json(_tool.run("explain", path, "--format", "json", *_tool.option_arguments(dict(options))))
 
 
-def profile(
-    model: str | os.PathLike[str] | bytes, inputs: Any = None, *, runs: int = 20, **options: Unpack[Options]
-) -> Profile:
+def profile(model: str | os.PathLike[str] | bytes, inputs: Any = None, *, runs: int = 20, **options: Unpack[Options]) -> Profile:
     """Runs a model and says where its time goes.
 
     `inputs`: an array, the path of a .npy file or of an image, a list of these, or a dictionary by name; else random.

@@ -8,8 +8,9 @@ import importlib.machinery
 import inspect
 import logging
 import sys
+from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Sequence
+from typing import TYPE_CHECKING, Any
 
 from fuselite import _hosts, _library
 from fuselite._delegate import Delegate
@@ -121,7 +122,7 @@ def disable() -> None:
     if _default.finder in sys.meta_path:
         sys.meta_path.remove(_default.finder)
     for interpreter, original in _default.originals.items():
-        setattr(interpreter, "__init__", original)
+        interpreter.__init__ = original
     _default.originals.clear()
     if _library.loaded():
         _library.load().FuseliteReleaseThreads()

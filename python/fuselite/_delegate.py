@@ -49,9 +49,7 @@ class Delegate:
         self._pointer: int | None = None
         self._library = _library.load()
         given = {key: as_text(value) for key, value in options.items() if value is not None}
-        keys, values = (
-            (ctypes.c_char_p * len(given))(*(text.encode() for text in texts)) for texts in (given, given.values())
-        )
+        keys, values = ((ctypes.c_char_p * len(given))(*(text.encode() for text in texts)) for texts in (given, given.values()))
         errors: list[str] = []
         report = _library.REPORT_ERROR(lambda message: errors.append(message.decode(errors="replace")))
         self._pointer = self._library.tflite_plugin_create_delegate(keys, values, len(given), report)

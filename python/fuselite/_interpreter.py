@@ -11,9 +11,7 @@ if TYPE_CHECKING:
     import os
 
     import numpy as np
-    from typing_extensions import Unpack
 
-    from fuselite._delegate import Options
     from fuselite._own import OwnInterpreter
     from fuselite._reports import Explanation
 

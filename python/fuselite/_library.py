@@ -104,7 +104,7 @@ def tool_path() -> str:
     return str(_find("the program fuselite", "FUSELITE_TOOL", "bin/fuselite", "tools/fuselite"))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def load() -> ctypes.CDLL:
     """The loaded library. Calls release the GIL."""
     library = ctypes.CDLL(library_path())

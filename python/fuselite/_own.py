@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from typing import Any, Callable, Iterable
+from collections.abc import Iterable
+from typing import Any, Callable
 
 import numpy as np
 
 from fuselite import _library
-from fuselite._delegate import Delegate
 
 _STRING = 5
 _TYPES: dict[int, Any] = {
@@ -280,9 +280,7 @@ class SignatureRunner:
     def __init__(self, interpreter: OwnInterpreter, key: str, inputs: list[str], outputs: list[str]) -> None:
         self._interpreter = interpreter
         library, handle = interpreter._library, interpreter._handle
-        self._inputs = {
-            name: library.FuseliteInterpreterSignatureInput(handle, key.encode(), name.encode()) for name in inputs
-        }
+        self._inputs = {name: library.FuseliteInterpreterSignatureInput(handle, key.encode(), name.encode()) for name in inputs}
         self._outputs = {
             name: library.FuseliteInterpreterSignatureOutput(handle, key.encode(), name.encode()) for name in outputs
         }

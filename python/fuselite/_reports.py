@@ -7,7 +7,8 @@ import html
 import json
 import os
 import pathlib
-from typing import Any, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 
 def _text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -74,9 +75,7 @@ class Explanation:
         """From the JSON of the command line or of the C interface."""
         data = json.loads(text)
         main = data["graphs"][0] if data["graphs"] else {"nodes": [], "partitions": []}
-        nodes = tuple(
-            Node(n["node"], n["op"], str(n["outputs"]), n["claimed"], n.get("reason", "")) for n in main["nodes"]
-        )
+        nodes = tuple(Node(n["node"], n["op"], str(n["outputs"]), n["claimed"], n.get("reason", "")) for n in main["nodes"])
         partitions = tuple(
             Partition(
                 tuple(p["nodes"]),

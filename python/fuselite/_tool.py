@@ -9,7 +9,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from typing import Any, Iterator
+from collections.abc import Iterator
+from typing import Any
 
 from fuselite import _library
 from fuselite._delegate import as_text

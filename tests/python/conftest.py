@@ -62,9 +62,7 @@ def tool():
 
     def run(*arguments, status=0, stdout=subprocess.PIPE, warns=False):
         command = [path, *map(str, arguments)]
-        result = subprocess.run(
-            command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False
-        )
+        result = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
         assert result.returncode == status, result.stderr
         if status:
             # One line that says what is wrong.

@@ -57,8 +57,20 @@ def network(dtype):
         quantized = [{"scale": float(largest) / 255, "zero_point": zero - 128}, {"scale": float(score) / 127, "zero_point": zero}]
         layers = _quantized(g, filters, np.zeros(FILTERS), image.scale, dtype)
         layers += _quantized(g, weights, bias, quantized[0]["scale"], dtype)
-    conv = g.op("CONV_2D", [image, *layers[:2]], (1, 7, 7, FILTERS), "Conv2DOptions", dtype=dtype, padding=1, strideW=2, strideH=2,
-                dilationWFactor=1, dilationHFactor=1, fusedActivationFunction=1, **quantized[0])
+    conv = g.op(
+        "CONV_2D",
+        [image, *layers[:2]],
+        (1, 7, 7, FILTERS),
+        "Conv2DOptions",
+        dtype=dtype,
+        padding=1,
+        strideW=2,
+        strideH=2,
+        dilationWFactor=1,
+        dilationHFactor=1,
+        fusedActivationFunction=1,
+        **quantized[0],
+    )
     scores = g.op("FULLY_CONNECTED", [conv, *layers[2:]], (1, 10), "FullyConnectedOptions", dtype=dtype, **quantized[1])
     return g.build([scores])
 

@@ -23,8 +23,9 @@ def below(inputs, limit):
 
 def loop_of(g, values, condition, body):
     """A WHILE over `values`, by the indices of its subgraphs."""
-    outputs = g.op("WHILE", values, [v.shape for v in values], "WhileOptions", condSubgraphIndex=condition,
-                   bodySubgraphIndex=body)
+    outputs = g.op(
+        "WHILE", values, [v.shape for v in values], "WhileOptions", condSubgraphIndex=condition, bodySubgraphIndex=body
+    )
     for output, like in zip(outputs, values, strict=True):
         g.tensors[output.index].type = graphs.TYPES[like.dtype]
     return outputs
@@ -92,8 +93,9 @@ def lstm(steps, batch, width, cells):
 
 def gru(steps, batch, width, cells):
     rng = np.random.default_rng(0)
-    gates, of_input, of_state = (weights_of(rng, *shape) for shape in (
-        (2 * cells, width + cells), (cells, width), (cells, cells)))
+    gates, of_input, of_state = (
+        weights_of(rng, *shape) for shape in ((2 * cells, width + cells), (cells, width), (cells, cells))
+    )
 
     def body(g, count, x, h):
         row = row_of(g, x, count)

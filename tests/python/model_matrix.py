@@ -49,9 +49,7 @@ class Runner:
     def __init__(self, host, model, delegate_path, options):
         self.host = host
         if host == "own":
-            self.interpreter = own_interpreter.Interpreter(
-                model, own_interpreter.Delegate(delegate_path, **options)
-            )
+            self.interpreter = own_interpreter.Interpreter(model, own_interpreter.Delegate(delegate_path, **options))
         else:
             delegate = litert.load_delegate(str(delegate_path), options)
             self.interpreter = running.delegated(model, delegate)

@@ -30,8 +30,18 @@ class ModelChanger:
 
     def change(self):
         graph = self._pick(self.model.subgraphs)
-        kinds = [self._shape, self._type, self._quantization, self._buffer, self._data, self._operands, self._code,
-                 self._options, self._ends, self._order]
+        kinds = [
+            self._shape,
+            self._type,
+            self._quantization,
+            self._buffer,
+            self._data,
+            self._operands,
+            self._code,
+            self._options,
+            self._ends,
+            self._order,
+        ]
         self._pick(kinds)(graph)
 
     def bytes(self):
@@ -42,7 +52,7 @@ class ModelChanger:
             for _ in range(self.rng.integers(1, 6)):
                 file[self.rng.integers(len(file))] = self.rng.integers(256)
         if self._chance(0.02):
-            del file[self.rng.integers(len(file)):]
+            del file[self.rng.integers(len(file)) :]
         return bytes(file)
 
     @staticmethod

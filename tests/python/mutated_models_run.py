@@ -285,13 +285,22 @@ def main():
     parser.add_argument("--models", type=pathlib.Path)
     parser.add_argument("--delegate", type=pathlib.Path, default=random_graphs_run.BUILT)
     parser.add_argument("--save", type=pathlib.Path, metavar="DIRECTORY")
-    parser.add_argument("--strict", action="store_true", help="to refuse what LiteRT runs, or run what it refuses, is a failure, too")
+    parser.add_argument(
+        "--strict", action="store_true", help="to refuse what LiteRT runs, or run what it refuses, is a failure, too"
+    )
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
         return work(arguments.worker, str(arguments.delegate))
-    tally, failed = run(arguments.delegate, arguments.count, arguments.seed, arguments.models, arguments.save,
-                        lambda line: print(line, flush=True), arguments.strict)
+    tally, failed = run(
+        arguments.delegate,
+        arguments.count,
+        arguments.seed,
+        arguments.models,
+        arguments.save,
+        lambda line: print(line, flush=True),
+        arguments.strict,
+    )
     print(f"{failed} of {arguments.count} failed; {', '.join(f'{count} {name}' for name, count in tally.most_common())}")
     return 1 if failed else 0
 

@@ -10,21 +10,46 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LIBRARY = pathlib.Path(os.environ.get("FUSELITE_BUILD", ROOT / "build" / "release")) / "lib" / "libfuselite.so"
 
 UNSUPPORTED, STRING = 2, 5
-TYPES = {1: np.float32, 2: np.int32, 3: np.uint8, 4: np.int64, 6: np.bool_, 7: np.int16, 9: np.int8, 10: np.float16,
-         8: np.complex64, 11: np.float64, 12: np.complex128, 13: np.uint64, 16: np.uint32, 17: np.uint16}
+TYPES = {
+    1: np.float32,
+    2: np.int32,
+    3: np.uint8,
+    4: np.int64,
+    6: np.bool_,
+    7: np.int16,
+    9: np.int8,
+    10: np.float16,
+    8: np.complex64,
+    11: np.float64,
+    12: np.complex128,
+    13: np.uint64,
+    16: np.uint32,
+    17: np.uint16,
+}
 
 
 class Tensor(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_int), ("rank", ctypes.c_int32), ("dims", ctypes.c_int32 * 16),
-                ("scale", ctypes.c_float), ("zero_point", ctypes.c_int32), ("name", ctypes.c_char_p),
-                ("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t), ("scale_count", ctypes.c_size_t),
-                ("scales", ctypes.POINTER(ctypes.c_float)), ("zero_points", ctypes.POINTER(ctypes.c_int32)),
-                ("quantized_dimension", ctypes.c_int32), ("dims_signature", ctypes.c_int32 * 16),
-                ("is_variable", ctypes.c_int32), ("is_constant", ctypes.c_int32)]
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("rank", ctypes.c_int32),
+        ("dims", ctypes.c_int32 * 16),
+        ("scale", ctypes.c_float),
+        ("zero_point", ctypes.c_int32),
+        ("name", ctypes.c_char_p),
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("scale_count", ctypes.c_size_t),
+        ("scales", ctypes.POINTER(ctypes.c_float)),
+        ("zero_points", ctypes.POINTER(ctypes.c_int32)),
+        ("quantized_dimension", ctypes.c_int32),
+        ("dims_signature", ctypes.c_int32 * 16),
+        ("is_variable", ctypes.c_int32),
+        ("is_constant", ctypes.c_int32),
+    ]
 
     @property
     def shape(self):
-        return tuple(self.dims[:self.rank])
+        return tuple(self.dims[: self.rank])
 
 
 def load_library():
@@ -77,9 +102,7 @@ class Delegate:
         create.restype = ctypes.c_void_p
         create.argtypes = [ctypes.POINTER(text), ctypes.POINTER(text), size, report]
         self.destroy.restype, self.destroy.argtypes = None, [ctypes.c_void_p]
-        keys, values = (
-            (text * len(options))(*(str(part).encode() for part in parts)) for parts in (options, options.values())
-        )
+        keys, values = ((text * len(options))(*(str(part).encode() for part in parts)) for parts in (options, options.values()))
         errors = []
         self.handle = create(keys, values, len(options), report(lambda message: errors.append(message.decode())))
         if not self.handle:

@@ -13,6 +13,7 @@ import requantization
 import running
 from ai_edge_litert import interpreter as litert
 
+
 def with_values_for_shapes(seed):
     """Graphs some of whose axes, sizes and shapes are known at run time only."""
     kinds = ["float", "int8", "integer", "uint8", "int16"]

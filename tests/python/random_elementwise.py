@@ -46,11 +46,7 @@ class Elementwise(RandomValues):
                 self.constant((1, h, w, 1)),
             ]
         )
-        names = (
-            ["ADD", "SUB", "MUL"]
-            if self.quantized
-            else ["ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"]
-        )
+        names = ["ADD", "SUB", "MUL"] if self.quantized else ["ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE"]
         a, b = self.pick([(x, y), (y, x)])
         if len(a.shape) < len(b.shape) and not a.shape:
             a, b = b, a
@@ -73,7 +69,7 @@ class Elementwise(RandomValues):
                 options[0],
                 2 if self.quantized and name not in ("HARD_SWISH", "RELU_N1_TO_1") else 1,
                 **out,
-                **options[1]
+                **options[1],
             )
         )
 
@@ -132,7 +128,7 @@ class Elementwise(RandomValues):
                 "ReducerOptions",
                 2 if self.quantized else 1,
                 keepDims=keep,
-                **self.pick([self.out(), self.same(x)])
+                **self.pick([self.out(), self.same(x)]),
             )
         )
 
@@ -171,6 +167,6 @@ class Elementwise(RandomValues):
                 "SoftmaxOptions",
                 2 if self.quantized else 1,
                 beta=self.pick([1.0, 0.5]),
-                **self.fraction(8)
+                **self.fraction(8),
             )
         )

@@ -42,8 +42,16 @@ def known_when_prepared(graph):
 
 
 def handle(g, name):
-    return g.op("VAR_HANDLE", [], (), "VarHandleOptions", dtype=np.int32, tensor_type=schema.TensorType.RESOURCE,
-                container="", sharedName=name)
+    return g.op(
+        "VAR_HANDLE",
+        [],
+        (),
+        "VarHandleOptions",
+        dtype=np.int32,
+        tensor_type=schema.TensorType.RESOURCE,
+        container="",
+        sharedName=name,
+    )
 
 
 def add_state(g, outputs, initializer, rng):

@@ -155,15 +155,27 @@ class RandomIntegers(Chooser):
         name, options = self.pick([("ARG_MAX", "ArgMaxOptions"), ("ARG_MIN", "ArgMinOptions")])
         wide = self.chance(0.5)
         shape = tuple(d for i, d in enumerate(x.shape) if i != axis)
-        self.add(self.op(name, [x, self.g.constant(np.int32(axis))], shape, options, 1,
-                         dtype=np.int64 if wide else np.int32, outputType=4 if wide else 2))
+        self.add(
+            self.op(
+                name,
+                [x, self.g.constant(np.int32(axis))],
+                shape,
+                options,
+                1,
+                dtype=np.int64 if wide else np.int32,
+                outputType=4 if wide else 2,
+            )
+        )
 
     # Shapes.
 
     def shape(self):
         x, wide = self.any(least_rank=1), self.chance(0.3)
-        return self.add(self.op("SHAPE", [x], (len(x.shape),), "ShapeOptions", 1, dtype=np.int64 if wide else np.int32,
-                                outType=4 if wide else 2))
+        return self.add(
+            self.op(
+                "SHAPE", [x], (len(x.shape),), "ShapeOptions", 1, dtype=np.int64 if wide else np.int32, outType=4 if wide else 2
+            )
+        )
 
     def dimension(self, x, axis):
         """The size of a dimension of x, as networks compute it: a scalar."""

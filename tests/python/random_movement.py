@@ -125,9 +125,7 @@ class Movement(RandomValues):
         self.add(
             self.reshape_to(
                 x,
-                self.pick(
-                    [(n, h * w, 1, c), (n, w, h, c), (1, n * h, w, c), (n, h, w * c, 1), (n, 1, 1, h * w * c)]
-                ),
+                self.pick([(n, h * w, 1, c), (n, w, h, c), (1, n * h, w, c), (n, h, w * c, 1), (n, 1, 1, h * w * c)]),
             )
         )
 
@@ -147,9 +145,7 @@ class Movement(RandomValues):
                 )
             )
         elif c % 4 == 0:
-            self.add(
-                self.g.op("DEPTH_TO_SPACE", [x], (n, h * 2, w * 2, c // 4), "DepthToSpaceOptions", 1, blockSize=2)
-            )
+            self.add(self.g.op("DEPTH_TO_SPACE", [x], (n, h * 2, w * 2, c // 4), "DepthToSpaceOptions", 1, blockSize=2))
 
     def tile(self, x):
         counts = [self.int(1, 2) for _ in x.shape]
@@ -181,11 +177,7 @@ class Movement(RandomValues):
         axis = self.int(0, 3)
         places = [self.int(0, x.shape[axis] - 1) for _ in range(self.int(1, 6))]
         shape = (*x.shape[:axis], len(places), *x.shape[axis + 1 :])
-        self.add(
-            self.g.op(
-                "GATHER", [x, self.indices(places)], shape, "GatherOptions", 2 if self.quantized else 1, axis=axis
-            )
-        )
+        self.add(self.g.op("GATHER", [x, self.indices(places)], shape, "GatherOptions", 2 if self.quantized else 1, axis=axis))
 
     def pack(self, x):
         count, axis = self.int(1, 3), self.int(0, 4)

@@ -36,7 +36,7 @@ class Products(RandomValues):
                 dilationWFactor=dilation[1],
                 fusedActivationFunction=self.activation() if activation is None else activation,
                 **self.bias_type(bias),
-                **{**own, **out}
+                **{**own, **out},
             )
         )
 
@@ -84,7 +84,7 @@ class Products(RandomValues):
                 dilationWFactor=dilation,
                 depthMultiplier=multiplier,
                 fusedActivationFunction=self.activation(),
-                **own
+                **own,
             )
         )
 
@@ -129,7 +129,7 @@ class Products(RandomValues):
                 padding=SAME,
                 strideH=stride,
                 strideW=stride,
-                **{**own, **options}
+                **{**own, **options},
             )
         )
 
@@ -159,7 +159,7 @@ class Products(RandomValues):
                 asymmetricQuantizeInputs=self.hybrid and self.chance(0.5),
                 fusedActivationFunction=self.activation(),
                 **self.bias_type(bias, weights),
-                **own
+                **own,
             )
         )
         if not keep and not to_short:
@@ -192,7 +192,7 @@ class Products(RandomValues):
                     strideW=1,
                     dilationHFactor=1,
                     dilationWFactor=1,
-                    **out
+                    **out,
                 )
             )
         else:
@@ -203,7 +203,7 @@ class Products(RandomValues):
                 "FullyConnectedOptions",
                 5,
                 fusedActivationFunction=self.activation(),
-                **out
+                **out,
             )
             self.add(self.reshape_to(y, (1, 1, n * h * w, rows)))
 
@@ -240,9 +240,7 @@ class Products(RandomValues):
         if rows * rows > 10 * self.elements:  # else the scores of a large value take gigabytes, and minutes
             return
         q, k, v = (
-            self.reshape_to(
-                self.pick([u for u in self.values if np.prod(u.shape) == np.prod(x.shape)]), (1, 1, rows, columns)
-            )
+            self.reshape_to(self.pick([u for u in self.values if np.prod(u.shape) == np.prod(x.shape)]), (1, 1, rows, columns))
             for _ in range(3)
         )
         scores = self.g.op("BATCH_MATMUL", [q, k], (1, 1, rows, rows), "BatchMatMulOptions", adjY=True)

@@ -27,8 +27,7 @@ class Quantized(RandomValues):
         out = self.out()
         if name in ("LOG", "SQRT", "RSQRT") and self.byte():  # these want inputs that are not negative
             scale, _ = self.scale()
-            x = self.g.op("QUANTIZE", [x], x.shape, "QuantizeOptions", 2, dtype=self.dtype, scale=scale,
-                          zero_point=self.low)
+            x = self.g.op("QUANTIZE", [x], x.shape, "QuantizeOptions", 2, dtype=self.dtype, scale=scale, zero_point=self.low)
         self.add(self.g.op(name, [x], x.shape, options, 2, dtype=self.dtype, **out, **fields))
 
     def extreme(self, x):
@@ -57,7 +56,7 @@ class Quantized(RandomValues):
             2,
             dtype=self.dtype,
             keepDims=keep,
-            **out
+            **out,
         )
         if keep:
             self.add(y)
@@ -66,8 +65,10 @@ class Quantized(RandomValues):
         if not self.quantized:
             return
         shape = (1, 1, x.shape[3])
-        alpha = self.constant(shape) if self.byte() else self.g.constant(
-            self.rng.integers(-128, 128, shape).astype(np.int8), 2.0**-6, self.int(-128, 127)
+        alpha = (
+            self.constant(shape)
+            if self.byte()
+            else self.g.constant(self.rng.integers(-128, 128, shape).astype(np.int8), 2.0**-6, self.int(-128, 127))
         )
         self.add(self.g.op("PRELU", [x, alpha], x.shape, None, 1, dtype=self.dtype, **self.out()))
 
@@ -88,8 +89,7 @@ class Quantized(RandomValues):
             y, out = self.constant(self.pick([(x.shape[3],), x.shape[1:]])), self.out()
             # LiteRT aborts where its fixed-point multiplier would be above 1.
             out["scale"] = max(out["scale"], 1.01 * (2 * max(x.scale, y.scale)) ** 2 / 2**14)
-            self.add(self.g.op("SQUARED_DIFFERENCE", [x, y], x.shape, "SquaredDifferenceOptions", 2,
-                               dtype=self.dtype, **out))
+            self.add(self.g.op("SQUARED_DIFFERENCE", [x, y], x.shape, "SquaredDifferenceOptions", 2, dtype=self.dtype, **out))
 
     def compare(self, x):
         """A mask, and what it selects of two values with one scale."""
@@ -101,9 +101,7 @@ class Quantized(RandomValues):
         name = self.pick(["LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL"])
         options = {"EQUAL": "EqualOptions", "NOT_EQUAL": "NotEqualOptions"}.get(name)
         mask = self.g.op(name, [x, y], x.shape, options, 2, dtype=np.bool_)
-        other = self.g.constant(
-            self.rng.integers(self.low, self.high + 1, x.shape).astype(self.dtype), **self.same(x)
-        )
+        other = self.g.constant(self.rng.integers(self.low, self.high + 1, x.shape).astype(self.dtype), **self.same(x))
         self.add(self.g.op("SELECT_V2", [mask, x, other], x.shape, "SelectV2Options", 1, like=x))
 
     def index_of_largest(self, x):
@@ -166,8 +164,9 @@ class Quantized(RandomValues):
         other = {np.int8: np.uint8, np.uint8: np.int8}[self.dtype.type]
         low = np.iinfo(other).min
         scale = self.scale()[0]
-        y = self.g.op("QUANTIZE", [x], x.shape, "QuantizeOptions", 2, dtype=other, scale=scale,
-                      zero_point=self.int(low, low + 255))
+        y = self.g.op(
+            "QUANTIZE", [x], x.shape, "QuantizeOptions", 2, dtype=other, scale=scale, zero_point=self.int(low, low + 255)
+        )
         self.add(self.g.op("QUANTIZE", [y], x.shape, "QuantizeOptions", 2, dtype=self.dtype, **self.out()))
 
     def matmul(self, x):
@@ -211,8 +210,10 @@ class Quantized(RandomValues):
         pads = [(0, -h % block[0]), (0, -w % block[1])]
         shape = (n * block[0] * block[1], (h + pads[0][1]) // block[0], (w + pads[1][1]) // block[1], c)
         version = 2 if self.dtype == np.int8 else 1
-        y = self.g.op("SPACE_TO_BATCH_ND", [x, self.indices(block), self.indices(pads)], shape, "SpaceToBatchNDOptions",
-                      version)
+        y = self.g.op("SPACE_TO_BATCH_ND", [x, self.indices(block), self.indices(pads)], shape, "SpaceToBatchNDOptions", version)
         self.add(y)
-        self.add(self.g.op("BATCH_TO_SPACE_ND", [y, self.indices(block), self.indices(pads)], x.shape,
-                           "BatchToSpaceNDOptions", version))
+        self.add(
+            self.g.op(
+                "BATCH_TO_SPACE_ND", [y, self.indices(block), self.indices(pads)], x.shape, "BatchToSpaceNDOptions", version
+            )
+        )

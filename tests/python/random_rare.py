@@ -3,7 +3,7 @@
 Each graph is one short pattern from float32 through such a type and back, whose outputs must have the reference's bits.
 """
 
-import ml_dtypes  # noqa: F401: without it LiteRT cannot name bfloat16
+import ml_dtypes  # noqa: F401 (without it LiteRT cannot name bfloat16)
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 from random_values import NONE, RELU, RELU6, RELU_N1_TO_1, Chooser
@@ -97,9 +97,7 @@ class RandomRare(Chooser):
             values = (self.rng.normal(0, 1, shape) + 1j * self.rng.normal(0, 1, shape)).astype(np.complex64)
             x = self.apply("MUL", [x, self.g.constant(values)], self.shape, C64, "MulOptions")
         turned = self.apply("MUL", [x, self.g.constant(np.complex64(-1j))], self.shape, C64, "MulOptions")
-        self.outputs = [
-            self.g.op("CAST", [y], self.shape, "CastOptions", 1, dtype=np.float32) for y in (x, turned)
-        ]
+        self.outputs = [self.g.op("CAST", [y], self.shape, "CastOptions", 1, dtype=np.float32) for y in (x, turned)]
 
     def moved(self, x, tensor_type):
         """x after an operator that moves its elements, where LiteRT has one."""
@@ -116,8 +114,7 @@ class RandomRare(Chooser):
         if name == "SLICE":
             begin = [self.int(0, d - 1) for d in x.shape]
             size = [self.int(1, d - b) for b, d in zip(begin, x.shape)]
-            return self.g.op(name, [x, self.indices(begin), self.indices(size)], tuple(size), "SliceOptions", 1,
-                             **fields)
+            return self.g.op(name, [x, self.indices(begin), self.indices(size)], tuple(size), "SliceOptions", 1, **fields)
         axis = self.int(0, rank - 1)
         if name == "GATHER" and np.prod(x.shape[axis + 1 :]) % 2 == 0:  # LiteRT copies whole bytes
             places = [self.int(0, x.shape[axis] - 1) for _ in range(self.int(1, 5))]
@@ -137,8 +134,17 @@ class RandomRare(Chooser):
         tensor_type = self.pick([I4, U4])
         low, high = RANGES[tensor_type]
         scale, zero = float(np.float32(2.0 ** self.rng.uniform(-6, 0))), self.int(low, high)
-        x = self.g.op("QUANTIZE", [self.input], self.shape, "QuantizeOptions", 1, dtype=np.int8, scale=scale,
-                      zero_point=zero, tensor_type=tensor_type)
+        x = self.g.op(
+            "QUANTIZE",
+            [self.input],
+            self.shape,
+            "QuantizeOptions",
+            1,
+            dtype=np.int8,
+            scale=scale,
+            zero_point=zero,
+            tensor_type=tensor_type,
+        )
         if self.chance(0.5):
             x = self.moved(x, tensor_type)
         self.outputs = [self.g.op("DEQUANTIZE", [x], x.shape, "DequantizeOptions", 1, dtype=np.float32)]

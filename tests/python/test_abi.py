@@ -41,8 +41,11 @@ def model(name, networks):
 
 def open_model(model, delegates=(), threads=2):
     interpreter = litert.Interpreter(
-        str(model), experimental_delegates=list(delegates), num_threads=threads,
-        experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+        str(model),
+        experimental_delegates=list(delegates),
+        num_threads=threads,
+        experimental_op_resolver_type=litert.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
+    )
     interpreter.allocate_tensors()
     return interpreter
 
@@ -120,14 +123,26 @@ def expected_params(name, options, seen):
     activation = str(ACTIVATIONS.index(options.get("fused_activation_function", "NONE")))
     stride = f"{options.get('stride_w')},{options.get('stride_h')}"
     if name == "CONV_2D":
-        words = {"padding": padding[options["padding"]], "stride": stride, "activation": activation,
-                 "dilation": f"{options['dilation_w_factor']},{options['dilation_h_factor']}"}
+        words = {
+            "padding": padding[options["padding"]],
+            "stride": stride,
+            "activation": activation,
+            "dilation": f"{options['dilation_w_factor']},{options['dilation_h_factor']}",
+        }
     elif name == "DEPTHWISE_CONV_2D":
-        words = {"padding": padding[options["padding"]], "stride": stride, "activation": activation,
-                 "multiplier": str(options["depth_multiplier"])}
+        words = {
+            "padding": padding[options["padding"]],
+            "stride": stride,
+            "activation": activation,
+            "multiplier": str(options["depth_multiplier"]),
+        }
     elif name in ("AVERAGE_POOL_2D", "MAX_POOL_2D"):
-        words = {"padding": padding[options["padding"]], "stride": stride, "activation": activation,
-                 "filter": f"{options['filter_width']},{options['filter_height']}"}
+        words = {
+            "padding": padding[options["padding"]],
+            "stride": stride,
+            "activation": activation,
+            "filter": f"{options['filter_width']},{options['filter_height']}",
+        }
     elif name == "FULLY_CONNECTED":
         words = {"activation": activation, "format": "0", "keep_num_dims": str(int(options["keep_num_dims"]))}
     elif name == "SOFTMAX":
@@ -145,8 +160,9 @@ def test_parameters_are_the_files(model, tmp_path):
     assert flatc, "flatc is a dependency of the build"
     copy = tmp_path / "model.tflite"
     shutil.copy(model, copy)
-    subprocess.run([flatc, "--json", "--strict-json", "--defaults-json", "-o", tmp_path, SCHEMA, "--", copy],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [flatc, "--json", "--strict-json", "--defaults-json", "-o", tmp_path, SCHEMA, "--", copy], check=True, capture_output=True
+    )
     file = json.loads((tmp_path / "model.json").read_text(errors="replace"))
     _, lines = probe(model, tmp_path / "graph.txt")
     nodes = [values for kind, _, values in lines if kind == "node"]

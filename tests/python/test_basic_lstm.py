@@ -29,11 +29,18 @@ def model(dtype, batch, width, cells, seed, keeps=True):
         weights = g.constant(rng.uniform(-1, 1, shape).astype(np.float32))
         bias = g.constant(rng.uniform(-1, 1, shape[:1]).astype(np.float32))
     state = given((batch, cells), sums, *((1 / 2048, 0) if byte else ()))
-    outputs = g.op("LSTM", [x, previous, weights, bias, state],
-                   [(batch, cells), (batch, cells), (batch, width + cells), (batch, 4 * cells)], "LSTMOptions", 2,
-                   fusedActivationFunction=4, kernelType=1)
-    for output, (kind, quantization) in zip(outputs, [(dtype, values), (sums, (1 / 2048, 0)), (dtype, values),
-                                                      (sums, (1 / 4096, 0))], strict=True):
+    outputs = g.op(
+        "LSTM",
+        [x, previous, weights, bias, state],
+        [(batch, cells), (batch, cells), (batch, width + cells), (batch, 4 * cells)],
+        "LSTMOptions",
+        2,
+        fusedActivationFunction=4,
+        kernelType=1,
+    )
+    for output, (kind, quantization) in zip(
+        outputs, [(dtype, values), (sums, (1 / 2048, 0)), (dtype, values), (sums, (1 / 4096, 0))], strict=True
+    ):
         tensor = g.tensors[output.index]
         tensor.type, tensor.quantization = graphs.TYPES[np.dtype(kind)], None
         if byte:
@@ -96,8 +103,7 @@ def test_has_the_outputs_of_litert_for_states_that_it_is_given(dtype, batch, wid
         return rng.integers(0, 256, shape).astype(kind) if kind == np.uint8 else rng.integers(-9000, 9000, shape).astype(kind)
 
     state = np.int16 if dtype == np.uint8 else np.float32
-    inputs = [[drawn((batch, width), dtype), drawn((batch, cells), dtype), drawn((batch, cells), state)]
-              for _ in range(RUNS)]
+    inputs = [[drawn((batch, width), dtype), drawn((batch, cells), dtype), drawn((batch, cells), state)] for _ in range(RUNS)]
     plain = litert.Interpreter(model_content=content, experimental_op_resolver_type=running.Resolver.BUILTIN_REF)
     delegated = litert.Interpreter(model_content=content, experimental_delegates=[load_delegate()])
     for interpreter in plain, delegated:

@@ -61,9 +61,7 @@ def plain(model, values):
 
 
 @pytest.mark.parametrize("isa", ["avx2", "scalar"])
-@pytest.mark.parametrize(
-    "rows, depth, units, block", [(1, 64, 8, 32), (1, 512, 70, 64), (5, 384, 33, 128), (67, 256, 9, 256)]
-)
+@pytest.mark.parametrize("rows, depth, units, block", [(1, 64, 8, 32), (1, 512, 70, 64), (5, 384, 33, 128), (67, 256, 9, 256)])
 @pytest.mark.parametrize("bias", [False, True])
 def test_products_of_four_bits(rows, depth, units, block, bias, isa, load_delegate, delegate_path, tmp_path):
     model, compute = product(rows, depth, units, block, 4, bias)

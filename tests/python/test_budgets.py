@@ -16,9 +16,7 @@ def mobilenet(tool, tmp_path_factory):
 def test_litert_is_told_what_was_asked_and_allowed(load_delegate, mobilenet, option, value):
     interpreter = None
     with pytest.raises((RuntimeError, ValueError), match=option):
-        interpreter = litert.Interpreter(
-            str(mobilenet), experimental_delegates=[load_delegate(**{option: value})], num_threads=1
-        )
+        interpreter = litert.Interpreter(str(mobilenet), experimental_delegates=[load_delegate(**{option: value})], num_threads=1)
         interpreter.allocate_tensors()
     del interpreter
 

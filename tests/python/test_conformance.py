@@ -43,9 +43,7 @@ def reasons(folder, row, load_delegate, explain):
     """Why the nodes of a vector were left to the host."""
     running.delegated(folder / f"{row['name']}.tflite", load_delegate(explain_file=explain))
     graph = running.explanation(explain)
-    return graph.get("error") or "; ".join(
-        f"{node['op']}: {node['reason']}" for node in graph["nodes"] if not node["claimed"]
-    )
+    return graph.get("error") or "; ".join(f"{node['op']}: {node['reason']}" for node in graph["nodes"] if not node["claimed"])
 
 
 def test_all_vectors_pass(load_delegate, conformance):

@@ -85,8 +85,9 @@ def rows_that_the_body_writes():
     def body(g, count, x, h):
         y = loops.plus(g, h, loops.dense(g, loops.row_of(g, x, count), loops.weights_of(rng, 9, 9)))
         row = g.op("RESHAPE", [g.op("TANH", [y], (1, 9)), value(g, np.int32([1, 1, 9]))], (1, 1, 9))
-        start = g.op("PACK", [next_of(g, count), value(g, np.int32(0)), value(g, np.int32(0))], (3,), "PackOptions",
-                     valuesCount=3)
+        start = g.op(
+            "PACK", [next_of(g, count), value(g, np.int32(0)), value(g, np.int32(0))], (3,), "PackOptions", valuesCount=3
+        )
         return g.op("DYNAMIC_UPDATE_SLICE", [x, row, start], x.shape), y
 
     return loop([((LONG, 1, 9), np.float32), ((1, 9), np.float32)], body, LONG)
@@ -182,8 +183,9 @@ def choose(shapes):
 
     g = graphs.Graph()
     condition, x, y = g.input((), np.bool_), g.input((3, 5)), g.input((4, 5), np.int32)
-    chosen = g.op("IF", [condition, g.op("ABS", [x], (3, 5)), y], shapes[0], "IfOptions", like=x, thenSubgraphIndex=1,
-                  elseSubgraphIndex=2)
+    chosen = g.op(
+        "IF", [condition, g.op("ABS", [x], (3, 5)), y], shapes[0], "IfOptions", like=x, thenSubgraphIndex=1, elseSubgraphIndex=2
+    )
     return g.build([g.op("NEG", [chosen], shapes[0])], others=[part("EXP", shapes[0]), part("SQUARE", shapes[1])])
 
 
@@ -211,16 +213,44 @@ def branches_of_two_types():
     return g.build([y, g.op("NEG", [z], (3, 5))], others=[part("EXP"), part("SQUARE")])
 
 
-MODELS = {f.__name__: f for f in (lstm, gru, long_lstm, long_gru, product_of_a_row, product_of_integers, hybrid_product,
-                                  rows_that_the_body_writes, given_twice, constant_in_the_body, alike_for_a_while, same_sums, reshaped_each_turn, no_turn, growing, nothing_but_loops, branch, cases, one_result,
-                                other_shapes, branches_of_two_types)}
+MODELS = {
+    f.__name__: f
+    for f in (
+        lstm,
+        gru,
+        long_lstm,
+        long_gru,
+        product_of_a_row,
+        product_of_integers,
+        hybrid_product,
+        rows_that_the_body_writes,
+        given_twice,
+        constant_in_the_body,
+        alike_for_a_while,
+        same_sums,
+        reshaped_each_turn,
+        no_turn,
+        growing,
+        nothing_but_loops,
+        branch,
+        cases,
+        one_result,
+        other_shapes,
+        branches_of_two_types,
+    )
+}
 
 
 def inputs_of(interpreter, seed):
     rng = np.random.default_rng(seed)
-    return [np.array(seed % 2 == 0) if d["dtype"] == np.bool_ else np.full(d["shape"], seed - 1, np.int32)
-            if d["dtype"] == np.int32 else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
-            for d in interpreter.get_input_details()]
+    return [
+        np.array(seed % 2 == 0)
+        if d["dtype"] == np.bool_
+        else np.full(d["shape"], seed - 1, np.int32)
+        if d["dtype"] == np.int32
+        else rng.uniform(-1, 1, d["shape"]).astype(d["dtype"])
+        for d in interpreter.get_input_details()
+    ]
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -288,8 +318,11 @@ def test_rows_multiplied_ahead_have_the_same_bits_in_each_run(load_delegate):
 
 def test_a_row_out_of_range_is_an_error(load_delegate):
     """As LiteRT's GATHER has it."""
-    model = loops.loop([((3, 1, 9), np.float32), ((1, 7), np.float32)], lambda g, count, x, h: (
-        x, loops.plus(g, h, loops.dense(g, loops.row_of(g, x, count), np.ones((7, 9), np.float32)))), 4)
+    model = loops.loop(
+        [((3, 1, 9), np.float32), ((1, 7), np.float32)],
+        lambda g, count, x, h: (x, loops.plus(g, h, loops.dense(g, loops.row_of(g, x, count), np.ones((7, 9), np.float32)))),
+        4,
+    )
     interpreter = litert.Interpreter(model_content=model, experimental_delegates=[load_delegate()])
     interpreter.allocate_tensors()
     with pytest.raises(RuntimeError, match=r"index 3 is not in \[0, 3\)"):
@@ -339,7 +372,10 @@ def test_what_another_place_gets_next_turn(load_delegate, delegate_path):
         interpreter.allocate_tensors()
     for seed in range(4):
         values = inputs_of(plain, seed)
-        for actual, expected in ((running.run(delegated, values), running.run(plain, values)), (both.run(values), own.run(values))):
+        for actual, expected in (
+            (running.run(delegated, values), running.run(plain, values)),
+            (both.run(values), own.run(values)),
+        ):
             for a, e in zip(actual, expected, strict=True):
                 np.testing.assert_allclose(a, e, rtol=1e-5, atol=1e-6)
 

@@ -54,8 +54,6 @@ def detector(seed):
     return graph.build(outputs), values
 
 
-
-
 @pytest.mark.parametrize("seed", range(40))
 def test_detection(seed, load_delegate, delegate_path, tmp_path):
     model, values = detector(seed)
@@ -241,8 +239,11 @@ def test_numeric_verify(seed, load_delegate, delegate_path, tmp_path):
     path.write_bytes(model)
     made = running.delegated(path, load_delegate(explain_file=explain))
     assert [node["claimed"] for node in running.explanation(explain)["nodes"]] == [True]
-    runs = [lambda: running.run(made, values), lambda: own_interpreter.Interpreter(path).run(values),
-            lambda: own_interpreter.Interpreter(path, own_interpreter.Delegate(delegate_path)).run(values)]
+    runs = [
+        lambda: running.run(made, values),
+        lambda: own_interpreter.Interpreter(path).run(values),
+        lambda: own_interpreter.Interpreter(path, own_interpreter.Delegate(delegate_path)).run(values),
+    ]
     try:
         expected = running.run(running.reference(path), values)
     except RuntimeError:

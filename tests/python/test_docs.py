@@ -9,7 +9,6 @@ import sys
 
 import numpy as np
 import pytest
-
 import test_tools
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -56,18 +55,33 @@ def test_python_runs(document, folder):
     code = blocks(document, "python")
     assert code
     program = "\n".join(["import numpy as np, fuselite", "image = np.zeros((1, 224, 224, 3), np.float32)", *code])
-    result = subprocess.run([sys.executable, "-c", program], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "python")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert result.returncode == 0, result.stderr
 
 
-@pytest.mark.parametrize("way", ["fuselite.Interpreter(path, num_threads=4)",
-                                 "Interpreter(path, experimental_delegates=[fuselite.load_delegate()])",
-                                 'fuselite.load_delegate(isa="avx2", jit=False,\nops_deny=["SOFTMAX"])'])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "fuselite.Interpreter(path, num_threads=4)",
+        "Interpreter(path, experimental_delegates=[fuselite.load_delegate()])",
+        'fuselite.load_delegate(isa="avx2", jit=False,\nops_deny=["SOFTMAX"])',
+    ],
+)
 def test_python_in_sentences_runs(way, folder):
     assert f"`{way}`" in text_of("docs/python.md")
     program = f"import fuselite\nfrom ai_edge_litert.interpreter import Interpreter\npath = 'model.tflite'\n{way}"
-    subprocess.run([sys.executable, "-c", program], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, check=True)
+    subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env={**os.environ, "PYTHONPATH": str(ROOT / "python")}, check=True
+    )
 
 
 # --- C and C++ ---
@@ -86,8 +100,20 @@ def test_cpp_runs(document, prefix, folder, tmp_path):
     source = tmp_path / "program.cc"
     source.write_text("#include <algorithm>\n" + program_of(code, 'static const char* path = "model.tflite";'))
     (library,) = prefix.glob("lib*/**/libfuselite.so")
-    subprocess.run(["c++", "-std=c++20", "-o", tmp_path / "program", source, f"-I{prefix}/include", f"-L{library.parent}", "-lfuselite",
-                    f"-Wl,-rpath,{library.parent}"], check=True)
+    subprocess.run(
+        [
+            "c++",
+            "-std=c++20",
+            "-o",
+            tmp_path / "program",
+            source,
+            f"-I{prefix}/include",
+            f"-L{library.parent}",
+            "-lfuselite",
+            f"-Wl,-rpath,{library.parent}",
+        ],
+        check=True,
+    )
     subprocess.run([tmp_path / "program"], cwd=folder, check=True)
 
 
@@ -116,7 +142,9 @@ def test_c_compiles(document, before, prefix, tmp_path):
     (code,) = blocks(document, "c")
     source = tmp_path / "program.c"
     source.write_text(program_of(code, before))
-    subprocess.run(["cc", "-std=c11", "-c", "-o", tmp_path / "program.o", source, f"-I{prefix}/include", f"-I{tmp_path}"], check=True)
+    subprocess.run(
+        ["cc", "-std=c11", "-c", "-o", tmp_path / "program.o", source, f"-I{prefix}/include", f"-I{tmp_path}"], check=True
+    )
 
 
 def test_a_provider_compiles(tmp_path):
@@ -124,8 +152,10 @@ def test_a_provider_compiles(tmp_path):
     (code,) = blocks("docs/delegates.md", "cpp")
     (tmp_path / "dummy.cc").write_text(code)
     (tmp_path / "dummy_delegate.h").write_text(DUMMY_DELEGATE)
-    subprocess.run(["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{BUILD}/generated", tmp_path / "dummy.cc"],
-                   check=True)
+    subprocess.run(
+        ["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT}", f"-I{ROOT}/include", f"-I{BUILD}/generated", tmp_path / "dummy.cc"],
+        check=True,
+    )
 
 
 def test_every_public_function_is_described():
@@ -149,14 +179,23 @@ def commands(document):
 LONG = {"stress"}  # test_tools.py has it
 
 
-@pytest.mark.parametrize("command", [command for document in ("README.md", "docs/delegates.md", "docs/performance.md")
-                                     for command in commands(document)])
+@pytest.mark.parametrize(
+    "command",
+    [command for document in ("README.md", "docs/delegates.md", "docs/performance.md") for command in commands(document)],
+)
 def test_commands_run(command, folder):
     words = command.split()
     if words[1] in LONG:
         words.append("--help")
-    result = subprocess.run([folder / "fuselite", *words[1:]], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            check=False, timeout=300)
+    result = subprocess.run(
+        [folder / "fuselite", *words[1:]],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     assert result.returncode == 0, result.stderr
 
 

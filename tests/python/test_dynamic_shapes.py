@@ -1,12 +1,11 @@
 """Shapes that only a run tells: the delegate plans what follows them in the middle of an invoke."""
 
 import flatbuffers
+import graphs
 import numpy as np
 import pytest
-from ai_edge_litert import schema_py_generated as schema
-
-import graphs
 import running
+from ai_edge_litert import schema_py_generated as schema
 
 WIDTH, LAYERS = 64, 4
 

@@ -96,8 +96,9 @@ def arg_max_of_too_many():
 def extreme(name, constant):
     """Beside a NaN, and of two zeros, LiteRT gives the second operand, whichever is a constant."""
     graph = graphs.Graph()
-    sides = [np.tile(np.array(side, np.float32), 7) for side in ([np.nan, 1, np.nan, 0, -0.0, 2],
-                                                                 [1, np.nan, np.nan, -0.0, 0, 3])]
+    sides = [
+        np.tile(np.array(side, np.float32), 7) for side in ([np.nan, 1, np.nan, 0, -0.0, 2], [1, np.nan, np.nan, -0.0, 0, 3])
+    ]
     operands = [graph.constant(v) if i == constant else graph.input(v.shape) for i, v in enumerate(sides)]
     y = graph.op(name, operands, sides[0].shape, "MaximumMinimumOptions")
     return graph.build([y]), [v for i, v in enumerate(sides) if i != constant]

@@ -34,9 +34,7 @@ def check(name, fields, values, scales, zero_points, load_delegate):
     g = graphs.Graph()
     x = g.input(values.shape, values.dtype, scales[0], zero_points[0])
     options = "SoftmaxOptions" if fields else None
-    y = g.op(
-        name, [x], values.shape, options, dtype=values.dtype, scale=scales[1], zero_point=zero_points[1], **fields
-    )
+    y = g.op(name, [x], values.shape, options, dtype=values.dtype, scale=scales[1], zero_point=zero_points[1], **fields)
     model = bytes(g.build([y]))
 
     def in_litert(delegates):

@@ -34,9 +34,7 @@ def lstm_model(path, rng, sequence, *, coupled, peephole, projection, layer_norm
     x = graph.input(shape)
     operands = [x, *gates(lambda: weights((cells, inputs))), *gates(lambda: weights((cells, outputs)))]
     operands += [
-        graph.constant(rng.integers(-127, 128, cells).astype(np.int8), 0.002)
-        if peephole and not (coupled and i == 0)
-        else None
+        graph.constant(rng.integers(-127, 128, cells).astype(np.int8), 0.002) if peephole and not (coupled and i == 0) else None
         for i in range(3)
     ]
     operands += gates(lambda: floats((cells,)))
@@ -76,9 +74,7 @@ def test_equals_litert(seed, tmp_path, load_delegate):
         layer_norm=layer_norm,
         asymmetric=seed % 2 == 1,
     )
-    plain = litert.Interpreter(
-        str(path), experimental_op_resolver_type=running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-    )
+    plain = litert.Interpreter(str(path), experimental_op_resolver_type=running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     plain.allocate_tensors()
     ours = running.delegated(path, load_delegate())
     assert running.delegate_kernels(ours) == 1

@@ -7,10 +7,9 @@ import re
 import shutil
 import subprocess
 
+import graphs
 import numpy as np
 import pytest
-
-import graphs
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "release"
@@ -59,8 +58,13 @@ def build_example(prefix, tmp_path_factory):
 def test_the_package_holds_what_is_public(prefix, libraries):
     headers = {path.name for path in (prefix / "include" / "fuselite").iterdir()}
     assert headers == HEADERS
-    for name in ("libfuselite.so", "libfuselite.a", "libfuselite_delegate.so", "pkgconfig/fuselite.pc",
-                 "pkgconfig/fuselite-delegate.pc"):
+    for name in (
+        "libfuselite.so",
+        "libfuselite.a",
+        "libfuselite_delegate.so",
+        "pkgconfig/fuselite.pc",
+        "pkgconfig/fuselite-delegate.pc",
+    ):
         assert (libraries / name).exists(), name
     assert output(prefix / "bin" / "fuselite", "--version").strip() == (ROOT / "VERSION").read_text().strip()
 
@@ -99,9 +103,7 @@ def test_a_host_loads_the_delegate_by_its_path(build_example, mobilenet, librari
     assert re.fullmatch(r"\S+: 4000 bytes\n", output(host, mobilenet, library, "num_threads=2"))
     wrong = subprocess.run([host, mobilenet, library, "num_thread=2"], stderr=subprocess.PIPE, text=True, check=False)
     assert wrong.returncode == 1
-    assert wrong.stderr == (
-        "host: fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n"
-    )
+    assert wrong.stderr == ("host: fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n")
 
 
 def test_the_custom_operator_runs_between_partitions(build_example, tmp_path, prefix):
@@ -116,8 +118,12 @@ def test_the_custom_operator_runs_between_partitions(build_example, tmp_path, pr
     model.write_bytes(graph.build([result]))
     values = np.array([-2, 0, 0.5, 3], np.float32)
     explain = tmp_path / "explain.json"
-    printed = output(build_example("custom_operator") / "run_with_atan", model, *map(str, values),
-                     env={**os.environ, "FUSELITE_EXPLAIN_FILE": str(explain)}).split()
+    printed = output(
+        build_example("custom_operator") / "run_with_atan",
+        model,
+        *map(str, values),
+        env={**os.environ, "FUSELITE_EXPLAIN_FILE": str(explain)},
+    ).split()
     expected = 2 * np.arctan(np.pad(values, (0, length - 4)) + 1)
     assert np.allclose(np.array(printed, np.float32), expected, atol=1e-5)
     nodes = json.loads(explain.read_text())["graphs"][0]["nodes"]
@@ -132,8 +138,7 @@ def test_pkg_config_tells_what_a_compiler_needs(prefix, libraries, mobilenet, tm
     environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(libraries / "pkgconfig")}
     flags = output("pkg-config", "--cflags", "--libs", "fuselite", env=environment).split()
     program = tmp_path / "run_model"
-    output("c++", "-std=c++17", ROOT / "examples" / "cpp" / "run_model.cc", "-o", program, *flags,
-           f"-Wl,-rpath,{libraries}")
+    output("c++", "-std=c++17", ROOT / "examples" / "cpp" / "run_model.cc", "-o", program, *flags, f"-Wl,-rpath,{libraries}")
     assert output(program, mobilenet).startswith("largest output: ")
 
 

@@ -1,6 +1,6 @@
 """Vectors (vectors.py) through our own interpreter, without a delegate.
 
-    FUSELITE_CONFORMANCE=FOLDER .venv/bin/python -m pytest -s tests/python/test_interpreter_conformance.py
+FUSELITE_CONFORMANCE=FOLDER .venv/bin/python -m pytest -s tests/python/test_interpreter_conformance.py
 """
 
 import collections

@@ -65,7 +65,11 @@ LARGE = [
 ]
 
 
-RESIZED, MIDDLE, SPLIT = ["keras_mlp_float", "digits_float", "ad01_fp32"], "keras_mobilenet_v3_small_float", "keras_mobilenet_v1_float"
+RESIZED, MIDDLE, SPLIT = (
+    ["keras_mlp_float", "digits_float", "ad01_fp32"],
+    "keras_mobilenet_v3_small_float",
+    "keras_mobilenet_v1_float",
+)
 REPEATED = SMALL + ["keras_mobilenet_v2_float"]
 
 if not os.environ.get("FUSELITE_MODELS"):

@@ -70,8 +70,7 @@ def table_rows():
 
 def rows():
     """Those of table_rows() that LiteRT computes and that are tested here."""
-    return [(name, row) for name, row in table_rows()
-            if name not in ELSEWHERE and row not in NOT_IN_LITERT.get(name, ())]
+    return [(name, row) for name, row in table_rows() if name not in ELSEWHERE and row not in NOT_IN_LITERT.get(name, ())]
 
 
 def test_what_is_left_out_is_in_the_table():
@@ -102,8 +101,7 @@ def fits(row, inputs, outputs):
     if "→" not in row:
         return True
     sides = [part.split(" × ") for part in row.split(" → ")]
-    return all(wanted in ("any", given) for side, types in zip(sides, (inputs, outputs))
-               for wanted, given in zip(side, types))
+    return all(wanted in ("any", given) for side, types in zip(sides, (inputs, outputs)) for wanted, given in zip(side, types))
 
 
 @functools.cache
@@ -126,10 +124,12 @@ def drawn():
 def ranks():
     """The ranks of the first input that the table allows, by operator."""
     table = (own_interpreter.ROOT / "docs" / "operators.md").read_text()
-    found = re.findall(r"^\| (\w+) \| \S+ \| .*? \| (<= )?(\d+)(?: to (\d+)| (or more))?[^|]*\| (?:all|none)", table,
-                       re.MULTILINE)
-    return {name: range(0 if most else int(least), 17 if more else int(last or least) + 1)
-            for name, most, least, last, more in found}
+    found = re.findall(
+        r"^\| (\w+) \| \S+ \| .*? \| (<= )?(\d+)(?: to (\d+)| (or more))?[^|]*\| (?:all|none)", table, re.MULTILINE
+    )
+    return {
+        name: range(0 if most else int(least), 17 if more else int(last or least) + 1) for name, most, least, last, more in found
+    }
 
 
 def test_the_ranks_of_the_table_hold_what_is_drawn():
@@ -149,8 +149,9 @@ def id_of(row):
 
 @pytest.mark.parametrize("operator, row", rows(), ids=map(id_of, rows()))
 def test_has_the_outputs_of_litert(operator, row, load_delegate, tmp_path):
-    fitting = [(name, seed, constant) for inputs, outputs, name, seed, constant in drawn()[operator]
-               if fits(row, inputs, outputs)]
+    fitting = [
+        (name, seed, constant) for inputs, outputs, name, seed, constant in drawn()[operator] if fits(row, inputs, outputs)
+    ]
     assert fitting, "no case draws it"
     with_constants = [(name, seed, None) for name, seed, constant in fitting if constant][:PER_ROW]
     without = [(name, seed, None) for name, seed, constant in fitting if not constant][:PER_ROW]

@@ -11,7 +11,6 @@ import threading
 
 import numpy as np
 import pytest
-
 import running
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -20,7 +19,7 @@ sys.path.insert(0, str(PYTHON))
 
 import fuselite  # noqa: E402
 from ai_edge_litert import interpreter as litert  # noqa: E402
-from fuselite import _default, _delegate, _library  # noqa: E402
+from fuselite import _default, _library  # noqa: E402
 
 HOSTS = ["ai_edge_litert", "fuselite"]
 
@@ -53,8 +52,13 @@ def partitions(interpreter):
 def python(code, *arguments, **environment):
     """The output of a Python program that finds the package in the checkout."""
     result = subprocess.run(
-        [sys.executable, *arguments, "-c", code], env={**os.environ, "PYTHONPATH": str(PYTHON), **environment},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False, timeout=120,
+        [sys.executable, *arguments, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(PYTHON), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert result.returncode == 0, result.stderr
     return result.stdout
@@ -272,9 +276,7 @@ def test_a_program_runs_unchanged(mobilenet, tmp_path):
     command[4] = "--num_thread=2"
     failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
     assert failed.returncode == 1
-    assert failed.stderr == (
-        "fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n"
-    )
+    assert failed.stderr == ("fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n")
 
 
 def test_the_module_is_the_command_line_too(mobilenet):

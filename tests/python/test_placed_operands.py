@@ -2,7 +2,6 @@
 CONCATENATION after every output, which the delegate replaces by rows at a distance.
 """
 
-
 import flatbuffers
 import graphs
 import numpy as np
@@ -72,13 +71,7 @@ class Wrapped:
         data = self.model.buffers[tensor.buffer].data
         scales = None if tensor.quantization is None else tensor.quantization.scale
         is_number = tensor.type in (schema.TensorType.FLOAT32, schema.TensorType.INT8, schema.TensorType.UINT8)
-        return (
-            data is not None
-            and len(data)
-            and self._shape(index)
-            and is_number
-            and (scales is None or len(scales) < 2)
-        )
+        return data is not None and len(data) and self._shape(index) and is_number and (scales is None or len(scales) < 2)
 
     def _like(self, index, shape, dtype=None):
         tensor = schema.TensorT()

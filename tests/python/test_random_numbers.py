@@ -18,19 +18,30 @@ def numbers(name, shape, seeds, fed):
 def classes(rows, count, samples, seeds, wide):
     g = graphs.Graph()
     x, n = g.input((rows, count)), g.constant(np.array(samples, np.int32))
-    y = g.op("MULTINOMIAL", [x, n], (rows, samples), "RandomOptions", dtype=np.int64 if wide else np.int32,
-             seed=seeds[0], seed2=seeds[1])
+    y = g.op(
+        "MULTINOMIAL",
+        [x, n],
+        (rows, samples),
+        "RandomOptions",
+        dtype=np.int64 if wide else np.int32,
+        seed=seeds[0],
+        seed2=seeds[1],
+    )
     logits = np.random.default_rng(seeds[0]).normal(0, 2, (rows, count)).astype(np.float32)
     return g.build([y]), [logits]
 
 
 CASES = {
-    **{f"{name} {seeds} {'fed' if fed else 'constant'}": numbers(name, (3, 7), seeds, fed)
-       for name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL")
-       for seeds in ((1, 0), (0, 5), (123456, 789))
-       for fed in (False, True)},
-    **{f"MULTINOMIAL {rows}x{count}": classes(rows, count, 9, (rows, count), rows > 1)
-       for rows, count in ((1, 1), (1, 6), (3, 20))},
+    **{
+        f"{name} {seeds} {'fed' if fed else 'constant'}": numbers(name, (3, 7), seeds, fed)
+        for name in ("RANDOM_UNIFORM", "RANDOM_STANDARD_NORMAL")
+        for seeds in ((1, 0), (0, 5), (123456, 789))
+        for fed in (False, True)
+    },
+    **{
+        f"MULTINOMIAL {rows}x{count}": classes(rows, count, 9, (rows, count), rows > 1)
+        for rows, count in ((1, 1), (1, 6), (3, 20))
+    },
 }
 
 

@@ -52,10 +52,10 @@ def select(g, x, first):
 # What each makes of x [2, .., 2], of which `first` has the first element of the outermost dimension.
 OPERATORS = {
     "PAD": lambda g, x, first: g.op("PAD", [x, paddings(g, len(x.shape))], padded(x.shape)),
-    "PADV2": lambda g, x, first: g.op(
-        "PADV2", [x, paddings(g, len(x.shape)), g.constant(np.float32([1.5]))], padded(x.shape)),
+    "PADV2": lambda g, x, first: g.op("PADV2", [x, paddings(g, len(x.shape)), g.constant(np.float32([1.5]))], padded(x.shape)),
     "MIRROR_PAD": lambda g, x, first: g.op(
-        "MIRROR_PAD", [x, paddings(g, len(x.shape))], padded(x.shape), "MirrorPadOptions", mode=1),
+        "MIRROR_PAD", [x, paddings(g, len(x.shape))], padded(x.shape), "MirrorPadOptions", mode=1
+    ),
     "TRANSPOSE": lambda g, x, first: g.op("TRANSPOSE", [x, axis(g, *range(len(x.shape))[::-1])], x.shape[::-1]),
     "SQUEEZE": lambda g, x, first: g.op("SQUEEZE", [first], x.shape[1:], "SqueezeOptions", squeezeDims=[0]),
     "EXPAND_DIMS": lambda g, x, first: g.op("EXPAND_DIMS", [g.op("ABS", [x], x.shape), axis(g, 0)], (1, *x.shape)),
@@ -63,16 +63,14 @@ OPERATORS = {
     "REVERSE_V2": lambda g, x, first: g.op("REVERSE_V2", [x, axis(g, 0)], x.shape),
     "SLICE": lambda g, x, first: g.op("SLICE", [x, begin(g, len(x.shape)), axis(g, *first.shape)], first.shape),
     "STRIDED_SLICE": lambda g, x, first: g.op(
-        "STRIDED_SLICE", [x, begin(g, len(x.shape)), axis(g, *x.shape), ones(g, len(x.shape))], first.shape,
-        "StridedSliceOptions"),
+        "STRIDED_SLICE", [x, begin(g, len(x.shape)), axis(g, *x.shape), ones(g, len(x.shape))], first.shape, "StridedSliceOptions"
+    ),
     "SELECT_V2 of one shape": lambda g, x, first: select(g, x, x),
     "SELECT_V2": select,
-    "DYNAMIC_UPDATE_SLICE": lambda g, x, first: g.op(
-        "DYNAMIC_UPDATE_SLICE", [x, first, begin(g, len(x.shape))], x.shape),
+    "DYNAMIC_UPDATE_SLICE": lambda g, x, first: g.op("DYNAMIC_UPDATE_SLICE", [x, first, begin(g, len(x.shape))], x.shape),
     "SPACE_TO_BATCH_ND": lambda g, x, first: g.op("SPACE_TO_BATCH_ND", [x, *spatial(g, len(x.shape))], x.shape),
     "BATCH_TO_SPACE_ND": lambda g, x, first: g.op("BATCH_TO_SPACE_ND", [x, *spatial(g, len(x.shape))], x.shape),
-    "CONCATENATION": lambda g, x, first: g.op(
-        "CONCATENATION", [x, first], (3, *x.shape[1:]), "ConcatenationOptions", axis=0),
+    "CONCATENATION": lambda g, x, first: g.op("CONCATENATION", [x, first], (3, *x.shape[1:]), "ConcatenationOptions", axis=0),
     "PACK": lambda g, x, first: g.op("PACK", [x, x], (2, *x.shape), "PackOptions", axis=0, valuesCount=2),
     "TILE": lambda g, x, first: g.op("TILE", [first, axis(g, 2, *[1] * (len(x.shape) - 1))], x.shape),
     "GATHER": lambda g, x, first: g.op("GATHER", [x, axis(g, 1, 0, 1)], (3, *x.shape[1:]), "GatherOptions", axis=0),

@@ -200,8 +200,13 @@ def packed(model):
 def dense_twin(sparse):
     """The sparse model with the results of its DENSIFYs as constants."""
     model = schema.ModelT.InitFromPackedBuf(sparse, 0)
-    graph, plain = model.subgraphs[0], litert.Interpreter(
-        model_content=sparse, experimental_op_resolver_type=running.Resolver.BUILTIN_REF, experimental_preserve_all_tensors=True
+    graph, plain = (
+        model.subgraphs[0],
+        litert.Interpreter(
+            model_content=sparse,
+            experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
+            experimental_preserve_all_tensors=True,
+        ),
     )
     plain.allocate_tensors()
     plain.invoke()

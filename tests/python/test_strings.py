@@ -39,8 +39,9 @@ def outputs_of_litert(model, values):
     interpreter = litert.Interpreter(model_content=model)
     interpreter.allocate_tensors()
     for detail, value in zip(interpreter.get_input_details(), values, strict=True):
-        interpreter.set_tensor(detail["index"], np.array(value, object).reshape(detail["shape"]) if isinstance(value, list)
-                               else value)
+        interpreter.set_tensor(
+            detail["index"], np.array(value, object).reshape(detail["shape"]) if isinstance(value, list) else value
+        )
     interpreter.invoke()
     outputs = [interpreter.get_tensor(detail["index"]) for detail in interpreter.get_output_details()]
     return [(o.shape, [bytes(s) for s in o.reshape(-1)] if o.dtype.kind in "OS" else o.tolist()) for o in outputs]
@@ -72,8 +73,17 @@ def hash_table(from_strings, shape=(4,)):
     def handle(g):
         types = (schema.TensorType.STRING, schema.TensorType.INT64)
         key, value = types if from_strings else types[::-1]
-        return g.op("HASHTABLE", [], (1,), "HashtableOptions", dtype=np.int32, tensor_type=RESOURCE, tableId=7,
-                    keyDtype=key, valueDtype=value)
+        return g.op(
+            "HASHTABLE",
+            [],
+            (1,),
+            "HashtableOptions",
+            dtype=np.int32,
+            tensor_type=RESOURCE,
+            tableId=7,
+            keyDtype=key,
+            valueDtype=value,
+        )
 
     once = graphs.Graph()
     texts, counts = string_constant(once, keys, (8,)), once.constant(numbers)
@@ -105,15 +115,32 @@ def test_a_table_of_strings_has_what_litert_finds():
 def test_skip_grams_are_those_of_litert(sentence, size, skipped, shorter):
     g = graphs.Graph()
     x = string_input(g, (1,))
-    y = g.op("SKIP_GRAM", [x], (1,), "SkipGramOptions", tensor_type=STRING, ngramSize=size, maxSkipSize=skipped,
-             includeAllNgrams=shorter)
+    y = g.op(
+        "SKIP_GRAM",
+        [x],
+        (1,),
+        "SkipGramOptions",
+        tensor_type=STRING,
+        ngramSize=size,
+        maxSkipSize=skipped,
+        includeAllNgrams=shorter,
+    )
     check(g.build([y]), [sentence.encode()])
 
 
 def test_a_table_that_was_not_filled_is_an_error():
     g = graphs.Graph()
-    table = g.op("HASHTABLE", [], (1,), "HashtableOptions", dtype=np.int32, tensor_type=RESOURCE, tableId=1,
-                 keyDtype=schema.TensorType.INT64, valueDtype=STRING)
+    table = g.op(
+        "HASHTABLE",
+        [],
+        (1,),
+        "HashtableOptions",
+        dtype=np.int32,
+        tensor_type=RESOURCE,
+        tableId=1,
+        keyDtype=schema.TensorType.INT64,
+        valueDtype=STRING,
+    )
     x = g.input((1,), np.int64)
     y = g.op("HASHTABLE_FIND", [table, x, string_constant(g, [b""], (1,))], (1,), tensor_type=STRING, dtype=np.int64)
     model, value = g.build([y]), np.zeros(1, np.int64)
@@ -138,14 +165,24 @@ def ints(g, values):
 
 # What is done to [2, 3] strings.
 MOVES = {
-    "GATHER": lambda g, x: g.op("GATHER", [g.op("RESHAPE", [x, ints(g, [6])], (6,), tensor_type=STRING),
-                                           ints(g, [[5, 0], [5, 1]])], (2, 2), "GatherOptions"),
+    "GATHER": lambda g, x: g.op(
+        "GATHER",
+        [g.op("RESHAPE", [x, ints(g, [6])], (6,), tensor_type=STRING), ints(g, [[5, 0], [5, 1]])],
+        (2, 2),
+        "GatherOptions",
+    ),
     "GATHER_ND": lambda g, x: g.op("GATHER_ND", [x, ints(g, [[1, 2], [0, 0]])], (2,)),
     "RESHAPE": lambda g, x: g.op("RESHAPE", [x, ints(g, [3, 2])], (3, 2), "ReshapeOptions"),
     "EXPAND_DIMS": lambda g, x: g.op("EXPAND_DIMS", [x, ints(g, [0])], (1, 2, 3)),
     "SLICE": lambda g, x: g.op("SLICE", [x, ints(g, [0, 1]), ints(g, [2, 2])], (2, 2)),
-    "STRIDED_SLICE": lambda g, x: g.op("STRIDED_SLICE", [x, ints(g, [1, 2]), ints(g, [-3, -4]), ints(g, [-1, -2])],
-                                       (2, 2), "StridedSliceOptions", beginMask=0, endMask=3),
+    "STRIDED_SLICE": lambda g, x: g.op(
+        "STRIDED_SLICE",
+        [x, ints(g, [1, 2]), ints(g, [-3, -4]), ints(g, [-1, -2])],
+        (2, 2),
+        "StridedSliceOptions",
+        beginMask=0,
+        endMask=3,
+    ),
     "TILE": lambda g, x: g.op("TILE", [x, ints(g, [1, 2])], (2, 6)),
 }
 
@@ -170,8 +207,13 @@ def test_a_string_fills_a_shape():
 def test_strings_are_compared_as_litert_does(operator):
     g = graphs.Graph()
     x = string_input(g, (2, 2))
-    y = g.op(operator, [x, string_constant(g, [b"the", b"fox"], (1, 2))], (2, 2), f"{'Not' * (operator != 'EQUAL')}EqualOptions",
-             dtype=np.bool_)
+    y = g.op(
+        operator,
+        [x, string_constant(g, [b"the", b"fox"], (1, 2))],
+        (2, 2),
+        f"{'Not' * (operator != 'EQUAL')}EqualOptions",
+        dtype=np.bool_,
+    )
     check(g.build([y]), [b"the", b"the", b"", b"fox"])
 
 

@@ -8,10 +8,9 @@ import re
 import shutil
 import subprocess
 
+import graphs
 import numpy as np
 import pytest
-
-import graphs
 import running
 import test_models
 
@@ -291,9 +290,19 @@ def test_a_progress_bar_goes_before_anything_is_printed(tool):
 
 def test_benchmark_prints_a_roofline(tool, tmp_path):
     result = tmp_path / "result.json"
-    out = tool("benchmark", "zoo:transformer", "--roofline", "--num_threads=1", "--num_runs=3", "--min_secs=0",
-               "--result_file_path", result)
-    assert re.search(r"^Measured peaks of 1 thread: float \d+\.\d GFLOP/s, (bf16 \d+\.\d GFLOP/s, )?int8 \S+ GOP/s; copying \d", out, re.M)
+    out = tool(
+        "benchmark",
+        "zoo:transformer",
+        "--roofline",
+        "--num_threads=1",
+        "--num_runs=3",
+        "--min_secs=0",
+        "--result_file_path",
+        result,
+    )
+    assert re.search(
+        r"^Measured peaks of 1 thread: float \d+\.\d GFLOP/s, (bf16 \d+\.\d GFLOP/s, )?int8 \S+ GOP/s; copying \d", out, re.M
+    )
     assert re.search(r"^ +us +% +GOP/s +GB/s +bound by +% of peak +lost us +operators +kernel$", out, re.M)
     told = json.loads(result.read_text())["delegate"]["roofline"]
     steps = told["steps"]
@@ -403,6 +412,7 @@ def test_profile_without_fuselite_has_the_hosts_rows(tool, mobilenet):
 
 def grey_jpeg():
     """8 x 8 pixels of 200: one block whose mean alone is coded."""
+
     def one_code(kind, symbol):
         return bytes([0xFF, 0xC4, 0, 20, kind, 1, *[0] * 15, symbol])
 
@@ -434,11 +444,13 @@ def test_images_are_inputs(tool, mobilenet, tmp_path):
 def test_external_delegates_that_cannot_be_loaded_are_named(tool, mobilenet, delegate_path):
     wrong = tool("run", mobilenet, "--external_delegate_path", "/nowhere.so", status=2)
     assert "/nowhere.so" in wrong
-    option = tool("run", mobilenet, "--external_delegate_path", delegate_path, "--external_delegate_options",
-                  "num_thread:2", status=2)
+    option = tool(
+        "run", mobilenet, "--external_delegate_path", delegate_path, "--external_delegate_options", "num_thread:2", status=2
+    )
     assert "num_thread is unknown; the nearest valid one is num_threads" in option
-    assert "is not KEY:VALUE" in tool("run", mobilenet, "--external_delegate_path", delegate_path,
-                                      "--external_delegate_options", "num_threads", status=2)
+    assert "is not KEY:VALUE" in tool(
+        "run", mobilenet, "--external_delegate_path", delegate_path, "--external_delegate_options", "num_threads", status=2
+    )
 
 
 def test_diff_compares_other_delegates(tool, mobilenet, delegate_path):
@@ -512,8 +524,10 @@ def test_completion(tool, shell, tmp_path):
     assert "num_threads" in script.read_text() and "benchmark" in script.read_text()
     if shell != "bash":
         return
-    check = (f"source {script}; COMP_WORDS=(fuselite ben); COMP_CWORD=1; _fuselite; echo ${{COMPREPLY[@]}}; "
-             "COMP_WORDS=(fuselite explain --ht); COMP_CWORD=2; _fuselite; echo ${COMPREPLY[@]}")
+    check = (
+        f"source {script}; COMP_WORDS=(fuselite ben); COMP_CWORD=1; _fuselite; echo ${{COMPREPLY[@]}}; "
+        "COMP_WORDS=(fuselite explain --ht); COMP_CWORD=2; _fuselite; echo ${COMPREPLY[@]}"
+    )
     out = subprocess.run(["bash", "-c", check], stdout=subprocess.PIPE, text=True, check=True).stdout
     assert out == "benchmark\n--html\n"
 
@@ -524,6 +538,12 @@ def test_manual_page(tool, tmp_path):
     assert page.read_text().startswith(".TH FUSELITE 1")
     if shutil.which("man") is None:
         pytest.skip("man is not installed")
-    shown = subprocess.run(["man", "--warnings", "-l", str(page)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=True,
-                           env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100"})
+    shown = subprocess.run(
+        ["man", "--warnings", "-l", str(page)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+        env={**os.environ, "MANPAGER": "cat", "MANWIDTH": "100"},
+    )
     assert shown.stderr == "" and "--num_threads" in shown.stdout and "benchmark" in shown.stdout

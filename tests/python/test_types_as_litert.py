@@ -31,15 +31,22 @@ MOVES = {
 
 def values(shape, dtype):
     numbers = np.arange(1, 1 + np.prod(shape, dtype=int)).reshape(shape)
-    return (numbers % 3 == 0 if dtype is np.bool_ else numbers * (1 + 2j) if np.dtype(dtype).kind == "c" else numbers).astype(dtype)
+    return (numbers % 3 == 0 if dtype is np.bool_ else numbers * (1 + 2j) if np.dtype(dtype).kind == "c" else numbers).astype(
+        dtype
+    )
 
 
 def move(name, dtype):
     shape, result, operands, options = MOVES[name]
     graph = graphs.Graph()
     x = graph.input(shape, dtype)
-    y = graph.op(name, [x, *(graph.constant(np.array(o, np.int32)) for o in operands)], result, options,
-                 version=2 if name == "BROADCAST_TO" else 1)
+    y = graph.op(
+        name,
+        [x, *(graph.constant(np.array(o, np.int32)) for o in operands)],
+        result,
+        options,
+        version=2 if name == "BROADCAST_TO" else 1,
+    )
     return graph.build([y]), [values(shape, dtype)]
 
 
@@ -108,8 +115,14 @@ def scatter(dtype):
 CASES = {
     **{name: lambda dtype, name=name: move(name, dtype) for name in MOVES},
     **{name: lambda dtype, name=name: select(name, dtype) for name in ("SELECT", "SELECT_V2")},
-    "CONCATENATION": concatenate, "DILATE": dilate, "DYNAMIC_UPDATE_SLICE": update, "FILL": fill, "PACK": pack,
-    "PADV2": pad_with_a_value, "SCATTER_ND": scatter, "SPLIT": split,
+    "CONCATENATION": concatenate,
+    "DILATE": dilate,
+    "DYNAMIC_UPDATE_SLICE": update,
+    "FILL": fill,
+    "PACK": pack,
+    "PADV2": pad_with_a_value,
+    "SCATTER_ND": scatter,
+    "SPLIT": split,
 }
 
 

@@ -47,15 +47,29 @@ def bare(wheel, tmp_path_factory):
 @pytest.fixture(scope="module")
 def hosted(wheel, tmp_path_factory):
     """The same with LiteRT."""
-    return make_environment(tmp_path_factory.mktemp("hosted"), wheel, ["numpy", "ai_edge_litert", "flatbuffers", "google", "tqdm",
-                                                                      "typing_extensions", "backports", "ml_dtypes"])
+    return make_environment(
+        tmp_path_factory.mktemp("hosted"),
+        wheel,
+        ["numpy", "ai_edge_litert", "flatbuffers", "google", "tqdm", "typing_extensions", "backports", "ml_dtypes"],
+    )
 
 
 def make_environment(folder, wheel, packages):
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     (site,) = folder.glob("lib/python*/site-packages")
-    run(sys.executable, "-m", "pip", "--python", folder / "bin" / "python", "install", "--quiet", "--disable-pip-version-check",
-        "--no-deps", "--no-index", wheel)
+    run(
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        folder / "bin" / "python",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-index",
+        wheel,
+    )
     for package in packages:
         for place in map(pathlib.Path, sys.path):
             for path in [*place.glob(package), *place.glob(f"{package}.py"), *place.glob(f"{package}.libs")]:
@@ -75,8 +89,13 @@ def test_its_name_size_and_files(wheel):
     assert re.fullmatch(r"fuselite-[\d.]+-py3-none-manylinux_2_\d+_x86_64\.whl", wheel.name)
     assert wheel.stat().st_size <= 5 * MEGABYTE
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("fuselite/py.typed", "fuselite/lib/libfuselite.so.0", "fuselite/bin/fuselite", "fuselite-enable.pth",
-                 "fuselite/litert/libLiteRtGpuAccelerator.so"):
+    for name in (
+        "fuselite/py.typed",
+        "fuselite/lib/libfuselite.so.0",
+        "fuselite/bin/fuselite",
+        "fuselite-enable.pth",
+        "fuselite/litert/libLiteRtGpuAccelerator.so",
+    ):
         assert name in names, name
     assert not any("gomp" in name for name in names)  # the machine's own is loaded where there is one
 
@@ -94,7 +113,15 @@ def test_it_asks_for_no_newer_libraries(wheel, tmp_path):
             assert tuple(map(int, version.split("."))) <= NEWEST_LIBSTDCXX, (path.name, version)
         needed = set(re.findall(r"NEEDED\s+(\S+)", run("objdump", "-p", path)))
         bundled = {other.name for other in binaries}
-        system = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libdl.so.2", "libpthread.so.0", "ld-linux-x86-64.so.2"}
+        system = {
+            "libc.so.6",
+            "libm.so.6",
+            "libstdc++.so.6",
+            "libgcc_s.so.1",
+            "libdl.so.2",
+            "libpthread.so.0",
+            "ld-linux-x86-64.so.2",
+        }
         assert needed <= bundled | system, (path.name, needed)
 
 
@@ -114,8 +141,10 @@ interpreter.invoke()
 print([hash(interpreter.get_tensor(d["index"]).tobytes()) for d in interpreter.get_output_details()])
 """
 PLAIN = {"first_line": "from ai_edge_litert.interpreter import Interpreter", "interpreter": "Interpreter(model_path=sys.argv[1])"}
-LOADED = {"first_line": "from ai_edge_litert.interpreter import Interpreter, load_delegate; import fuselite",
-          "interpreter": "Interpreter(sys.argv[1], experimental_delegates=[load_delegate(fuselite.library_path())])"}
+LOADED = {
+    "first_line": "from ai_edge_litert.interpreter import Interpreter, load_delegate; import fuselite",
+    "interpreter": "Interpreter(sys.argv[1], experimental_delegates=[load_delegate(fuselite.library_path())])",
+}
 OURS = {"first_line": "from fuselite import Interpreter", "interpreter": PLAIN["interpreter"]}
 
 
@@ -129,16 +158,20 @@ def test_one_line_changed_or_none_gives_the_bits_of_load_delegate(hosted, mobile
 
 
 def test_the_environment_makes_it_the_default_or_not(hosted, mobilenet):
-    code = ("from ai_edge_litert.interpreter import Interpreter; import sys; i = Interpreter(sys.argv[1]); "
-            "print(sum(op['op_name'] == 'DELEGATE' for op in i._get_ops_details()), 'fuselite' in sys.modules)")
+    code = (
+        "from ai_edge_litert.interpreter import Interpreter; import sys; i = Interpreter(sys.argv[1]); "
+        "print(sum(op['op_name'] == 'DELEGATE' for op in i._get_ops_details()), 'fuselite' in sys.modules)"
+    )
     assert run(hosted, "-c", code, mobilenet, FUSELITE_ENABLE="1") == "1 True\n"
     assert run(hosted, "-c", code, mobilenet, FUSELITE_ENABLE="0").split()[0] == "0"
     assert run(hosted, "-c", code, mobilenet) == "0 False\n"
 
 
 def test_without_a_host_it_runs_on_its_own(bare, mobilenet):
-    code = ("import fuselite, sys, numpy as np; i = fuselite.Interpreter(sys.argv[1], num_threads=2); r = i.get_signature_runner(); "
-            "out = r(image=np.ones((2, 224, 224, 3), np.float32)); print(i.host, out['output'].shape, i.explain().threads)")
+    code = (
+        "import fuselite, sys, numpy as np; i = fuselite.Interpreter(sys.argv[1], num_threads=2); r = i.get_signature_runner(); "
+        "out = r(image=np.ones((2, 224, 224, 3), np.float32)); print(i.host, out['output'].shape, i.explain().threads)"
+    )
     assert run(bare, "-c", code, mobilenet) == "fuselite (2, 1000) 2\n"
     assert run(bare, "-c", SCRIPT.format(**OURS), mobilenet)
 

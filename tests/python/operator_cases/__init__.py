@@ -4,12 +4,23 @@ A case draws a model from a seed: `outputs` are its values, `feeds` the inputs b
 operators is a file, whose CASES are functions that grow a model.
 """
 
-from operator_cases import (case, elementwise, functions, moved, movement, operands, products, recurrent, reductions,
-                            rows, searches, stablehlo)
+from operator_cases import (
+    case,
+    elementwise,
+    functions,
+    moved,
+    movement,
+    operands,
+    products,
+    recurrent,
+    reductions,
+    rows,
+    searches,
+    stablehlo,
+)
 
 CASES = {}
-for family in (elementwise, functions, moved, movement, operands, products, recurrent, reductions, rows, searches,
-               stablehlo):
+for family in (elementwise, functions, moved, movement, operands, products, recurrent, reductions, rows, searches, stablehlo):
     CASES |= family.CASES
 
 

@@ -1,6 +1,7 @@
 """Operators that compute each element from those at its place."""
 
 import numpy as np
+
 from operator_cases.case import INTEGERS
 from operator_cases.typed import apply, given
 
@@ -57,8 +58,17 @@ def add_n(c):
 def mul_narrowing(c):
     dtype, shape = c.pick([np.int8, np.uint8]), c.shape(1, 4)
     x, y = (c.input(shape, np.int16, scale=1 / 32768) for _ in range(2))
-    return c.g.op("MUL", [x, y], shape, "MulOptions", 2, dtype=dtype, scale=1 / 128,
-                  zero_point=0 if dtype == np.int8 else 128, fusedActivationFunction=c.pick([0, 0, 1]))
+    return c.g.op(
+        "MUL",
+        [x, y],
+        shape,
+        "MulOptions",
+        2,
+        dtype=dtype,
+        scale=1 / 128,
+        zero_point=0 if dtype == np.int8 else 128,
+        fusedActivationFunction=c.pick([0, 0, 1]),
+    )
 
 
 def div_int16(c):
@@ -81,8 +91,9 @@ def bucketize(c):
 
 def fake_quant(c):
     shape, low, high = c.shape(1, 4, 9), -c.rng.uniform(0, 3), c.rng.uniform(0.1, 3)
-    return c.g.op("FAKE_QUANT", [c.input(shape, np.float32)], shape, "FakeQuantOptions", min=low, max=high,
-                  numBits=c.pick([4, 8, 16]))
+    return c.g.op(
+        "FAKE_QUANT", [c.input(shape, np.float32)], shape, "FakeQuantOptions", min=low, max=high, numBits=c.pick([4, 8, 16])
+    )
 
 
 CASES = {

@@ -1,11 +1,14 @@
 """Functions of one element or two, in every type that they take."""
 
 import numpy as np
+
 from operator_cases.typed import QUANTIZED, apply, given, quantization
 
 # What LiteRT demands of the result's scale and zero point.
-FIXED = {"LOGISTIC": {"int8": (1 / 256, -128), "uint8": (1 / 256, 0), "int16": (1 / 32768, 0)},
-         "TANH": {"int8": (1 / 128, 0), "uint8": (1 / 128, 128), "int16": (1 / 32768, 0)}}
+FIXED = {
+    "LOGISTIC": {"int8": (1 / 256, -128), "uint8": (1 / 256, 0), "int16": (1 / 32768, 0)},
+    "TANH": {"int8": (1 / 128, 0), "uint8": (1 / 128, 128), "int16": (1 / 32768, 0)},
+}
 UNARY = {
     "ABS": "float32 int32 int8 int16",
     "CEIL": "float32",

@@ -2,6 +2,7 @@
 
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
+
 from operator_cases.operands import index_type, numbers
 from operator_cases.typed import apply, given
 
@@ -17,8 +18,7 @@ def moved(c, name, inputs, shape, kind, options, version=1, **fields):
     """Values of 4 bits come back as floats, since Python reads none."""
     if kind != "int4":
         return apply(c, name, inputs, shape, kind, options, version, **fields)
-    y = c.g.op(name, inputs, shape, options, version, dtype=np.int8, scale=0.5, tensor_type=schema.TensorType.INT4,
-               **fields)
+    y = c.g.op(name, inputs, shape, options, version, dtype=np.int8, scale=0.5, tensor_type=schema.TensorType.INT4, **fields)
     return c.g.op("DEQUANTIZE", [y], shape, "DequantizeOptions", dtype=np.float32)
 
 
@@ -50,8 +50,17 @@ def nearest(c):
     kind = c.pick("float32 float16 bfloat16 int8 uint8 int16 uint16 int32 uint32 bool".split())
     n, h, w, k = (c.int(1, 5) for _ in range(4))
     size, half = [c.int(1, 9), c.int(1, 9)], c.chance(0.5)
-    return apply(c, "RESIZE_NEAREST_NEIGHBOR", [given(c, (n, h, w, k), kind), numbers(c, size)], (n, *size, k), kind,
-                 "ResizeNearestNeighborOptions", 3, halfPixelCenters=half, alignCorners=not half and c.chance(0.5))
+    return apply(
+        c,
+        "RESIZE_NEAREST_NEIGHBOR",
+        [given(c, (n, h, w, k), kind), numbers(c, size)],
+        (n, *size, k),
+        kind,
+        "ResizeNearestNeighborOptions",
+        3,
+        halfPixelCenters=half,
+        alignCorners=not half and c.chance(0.5),
+    )
 
 
 def split(sizes_given):
@@ -108,8 +117,7 @@ def top_k(c):
     count = c.int(1, shape[-1])
     out = (*shape[:-1], count)
     x = given(c, shape, kind, -99, 99)
-    values, places = c.g.op("TOPK_V2", [x, numbers(c, count, c.pick([np.int16, np.int32]))], [out, out],
-                            "TopKV2Options", 3)
+    values, places = c.g.op("TOPK_V2", [x, numbers(c, count, c.pick([np.int16, np.int32]))], [out, out], "TopKV2Options", 3)
     c.g.tensors[places.index].type = schema.TensorType.INT16
     return [values, places]
 

@@ -1,6 +1,7 @@
 """Operators that place elements."""
 
 import numpy as np
+
 from operator_cases.case import INTEGERS
 
 
@@ -10,8 +11,9 @@ def dynamic_update_slice(c):
     update = tuple(c.int(0 if c.chance(0.1) else 1, d) for d in shape)
     index = c.pick([np.int32, np.int64])
     start = c.either(np.array([c.int(-3, d + 3) for d in shape], index))
-    return c.g.op("DYNAMIC_UPDATE_SLICE", [c.input(shape, dtype), c.input(update, dtype), start], shape,
-                  "DynamicUpdateSliceOptions")
+    return c.g.op(
+        "DYNAMIC_UPDATE_SLICE", [c.input(shape, dtype), c.input(update, dtype), start], shape, "DynamicUpdateSliceOptions"
+    )
 
 
 def bitcast(c):
@@ -58,8 +60,9 @@ def sparse_to_dense(c):
         indices = indices[:, 0]
     x = c.input(() if c.chance(0.3) else (count,), dtype)
     size = c.g.constant(np.array(shape, c.pick([np.int32, np.int64])))
-    return c.g.op("SPARSE_TO_DENSE", [c.either(indices), size, x, c.g.constant(c.values((), dtype))], shape,
-                  "SparseToDenseOptions", like=x)
+    return c.g.op(
+        "SPARSE_TO_DENSE", [c.either(indices), size, x, c.g.constant(c.values((), dtype))], shape, "SparseToDenseOptions", like=x
+    )
 
 
 DIAGONALS = [np.float32, np.int64, np.int32, np.int16, np.int8, np.uint8]
@@ -83,8 +86,15 @@ def stablehlo_pad(c):
     low, high = ([c.int(-(d // 3), 2) for d in inside] for _ in range(2))
     out = tuple(d + a + b for d, a, b in zip(inside, low, high))
     x, value = c.input(shape, dtype), c.either(c.values((), dtype))
-    return c.g.op("STABLEHLO_PAD", [x, value], out, "StablehloPadOptions", edgePaddingLow=low, edgePaddingHigh=high,
-                  interiorPadding=interior)
+    return c.g.op(
+        "STABLEHLO_PAD",
+        [x, value],
+        out,
+        "StablehloPadOptions",
+        edgePaddingLow=low,
+        edgePaddingHigh=high,
+        interiorPadding=interior,
+    )
 
 
 def stablehlo_gather(c):
@@ -103,9 +113,18 @@ def stablehlo_gather(c):
     left = {True: list(kept), False: list(batch)}
     out = tuple(left[d in offset].pop(0) for d in range(out_rank))
     starts = c.either(c.values(tuple(indices), c.pick([np.int32, np.int64]), -2, 6))
-    return c.g.op("STABLEHLO_GATHER", [c.input(shape, dtype), starts], out, "StablehloGatherOptions",
-                  offsetDims=offset, collapsedSliceDims=collapsed, startIndexMap=mapped, indexVectorDim=axis,
-                  sliceSizes=sizes, indicesAreSorted=False)
+    return c.g.op(
+        "STABLEHLO_GATHER",
+        [c.input(shape, dtype), starts],
+        out,
+        "StablehloGatherOptions",
+        offsetDims=offset,
+        collapsedSliceDims=collapsed,
+        startIndexMap=mapped,
+        indexVectorDim=axis,
+        sliceSizes=sizes,
+        indicesAreSorted=False,
+    )
 
 
 CASES = {

@@ -74,8 +74,18 @@ def row_of_sequence(c):
     out = shape[:axis] + shape[axis + 1 :]
     x, parts = c.input(shape, c.pick(TYPES)), [numbers(c, v) for v in (begin, end)]
     strides = c.g.constant(np.ones(axis + 1, np.int32))
-    return then(c, c.g.op("STRIDED_SLICE", [x, *parts, strides], out, "StridedSliceOptions", beginMask=others,
-                          endMask=others, shrinkAxisMask=1 << axis))
+    return then(
+        c,
+        c.g.op(
+            "STRIDED_SLICE",
+            [x, *parts, strides],
+            out,
+            "StridedSliceOptions",
+            beginMask=others,
+            endMask=others,
+            shrinkAxisMask=1 << axis,
+        ),
+    )
 
 
 def slice_from(c):
@@ -137,8 +147,14 @@ def arg_extreme(c):
     out = shape[:axis] + shape[axis + 1 :]
     name = c.pick(["ARG_MAX", "ARG_MIN"])
     x, place = c.input(shape, c.pick([np.float32, np.int32, np.int8])), numbers(c, [axis])
-    y = c.g.op(name, [x, place], out, "ArgMaxOptions" if name == "ARG_MAX" else "ArgMinOptions", dtype=np.int32,
-               outputType=graphs.TYPES[np.dtype(np.int32)])
+    y = c.g.op(
+        name,
+        [x, place],
+        out,
+        "ArgMaxOptions" if name == "ARG_MAX" else "ArgMinOptions",
+        dtype=np.int32,
+        outputType=graphs.TYPES[np.dtype(np.int32)],
+    )
     return then(c, y)
 
 
@@ -195,8 +211,7 @@ def one_hot(c):
     out = (*shape, depth) if axis == -1 else (depth, *shape)
     indices = c.input(shape, np.int32, -1, depth)
     values = [c.g.constant(np.array(v, np.float32)) for v in (1.5, -0.5)]
-    return then(c, c.g.op("ONE_HOT", [indices, numbers(c, depth), *values], out, "OneHotOptions", dtype=np.float32,
-                          axis=axis))
+    return then(c, c.g.op("ONE_HOT", [indices, numbers(c, depth), *values], out, "OneHotOptions", dtype=np.float32, axis=axis))
 
 
 def top_k(c):
@@ -258,23 +273,39 @@ def transpose_conv(c):
     out = (n, h * stride, w * stride, outputs)
     weights = c.g.constant(c.values((outputs, kernel, kernel, inputs), np.float32))
     x = c.input((n, h, w, inputs), np.float32)
-    return then(c, c.g.op("TRANSPOSE_CONV", [numbers(c, out), weights, x], out, "TransposeConvOptions", like=x,
-                          padding=0, strideH=stride, strideW=stride))
+    return then(
+        c,
+        c.g.op(
+            "TRANSPOSE_CONV",
+            [numbers(c, out), weights, x],
+            out,
+            "TransposeConvOptions",
+            like=x,
+            padding=0,
+            strideH=stride,
+            strideW=stride,
+        ),
+    )
 
 
 def where(c):
     data = c.values(c.shape(1, 4), np.bool_)
     data.flat[0] = True
     y = c.g.op("WHERE", [c.feed(data)], (int(data.sum()), data.ndim), "WhereOptions", dtype=np.int64)
-    rows = c.g.op("GATHER_ND", [c.input(data.shape, np.float32), y], (int(data.sum()),), "GatherNdOptions",
-                  dtype=np.float32)
+    rows = c.g.op("GATHER_ND", [c.input(data.shape, np.float32), y], (int(data.sum()),), "GatherNdOptions", dtype=np.float32)
     return [y, then(c, rows)]
 
 
 def unique(c):
     data = c.rng.integers(0, 9, c.int(1, 20)).astype(c.pick([np.int32, np.float32]))
-    values, places = c.g.op("UNIQUE", [c.feed(data)], [(len(set(data)),), data.shape], "UniqueOptions",
-                            dtype=data.dtype, idxOutType=graphs.TYPES[np.dtype(np.int32)])
+    values, places = c.g.op(
+        "UNIQUE",
+        [c.feed(data)],
+        [(len(set(data)),), data.shape],
+        "UniqueOptions",
+        dtype=data.dtype,
+        idxOutType=graphs.TYPES[np.dtype(np.int32)],
+    )
     c.g.tensors[places.index].type = graphs.TYPES[np.dtype(np.int32)]
     return [then(c, values), places]
 
@@ -282,8 +313,16 @@ def unique(c):
 def scatter_nd(c):
     shape, count = c.shape(1, 3), c.int(1, 4)
     index = np.stack([c.rng.integers(0, d, count) for d in shape], 1).astype(np.int32)
-    return then(c, c.g.op("SCATTER_ND", [c.feed(index), c.input((count,), np.float32), numbers(c, shape)], shape,
-                          "ScatterNdOptions", dtype=np.float32))
+    return then(
+        c,
+        c.g.op(
+            "SCATTER_ND",
+            [c.feed(index), c.input((count,), np.float32), numbers(c, shape)],
+            shape,
+            "ScatterNdOptions",
+            dtype=np.float32,
+        ),
+    )
 
 
 def segment_sum(c):
@@ -297,8 +336,12 @@ def known_again(c):
     """A shape that depends on values, whose own shape is computed further on."""
     count = c.int(1, 9)
     x = c.input((count, 4), np.float32)
-    y = c.g.op("SLICE", [x, c.g.constant(np.array([0, 0], np.int32)), c.feed(np.array([c.int(1, count), 4], np.int32))],
-               (1, 4), "SliceOptions")
+    y = c.g.op(
+        "SLICE",
+        [x, c.g.constant(np.array([0, 0], np.int32)), c.feed(np.array([c.int(1, count), 4], np.int32))],
+        (1, 4),
+        "SliceOptions",
+    )
     c.g.tensors[y.index].shapeSignature = [-1, 4]  # LiteRT takes shapes without -1 from the file
     shape = c.g.op("SHAPE", [y], (2,), "ShapeOptions", dtype=np.int32, outType=graphs.TYPES[np.dtype(np.int32)])
     ones = c.g.op("FILL", [shape, c.g.constant(np.array(1.5, np.float32))], (1, 4), "FillOptions", dtype=np.float32)

@@ -1,6 +1,7 @@
 """Sums of products in every type: convolutions, dense layers, batched products."""
 
 import numpy as np
+
 from operator_cases.typed import apply, given, quantization, tensor_type, zero_point
 
 # Input, weights and bias; what the result is of, where it is not of the input's type.
@@ -9,8 +10,11 @@ int16 int8 int32; int16 int4 int64; int16 int4 int32; float32 int8 float32; floa
 # LiteRT reads packed weights beside int16 as if they were bytes, and refuses other biases there.
 DEPTHWISE = """float32 float32 float32; int8 int8 int32; int8 int4 int32; uint8 uint8 int32; int16 int8 int64;
 float32 int8 float32"""
-DENSE = CONVOLVED + """; int16 int16 int64; int16 int16 int32; uint8 uint8 int32 int16; int8 int2 int32;
+DENSE = (
+    CONVOLVED
+    + """; int16 int16 int64; int16 int16 int32; uint8 uint8 int32 int16; int8 int2 int32;
 int16 int2 int64; int16 int2 int32; float32 int2 float32"""
+)
 MULTIPLIED = "float32 float32; int8 int8; int8 int8 int32; int16 int16; int16 int8; float32 int8"
 
 
@@ -56,8 +60,7 @@ def result_of(c, kind, x, w, depth):
         return {}
     largest = max(c.g.tensors[w.index].quantization.scale)
     step = {"int16": 2**12, "int8": 32, "uint8": 32}[kind]
-    return {"scale": float(np.float32(x.scale * 80 * largest * 80 * np.sqrt(depth) / step)),
-            "zero_point": zero_point(c, kind)}
+    return {"scale": float(np.float32(x.scale * 80 * largest * 80 * np.sqrt(depth) / step)), "zero_point": zero_point(c, kind)}
 
 
 def bias_type(kind):
@@ -82,9 +85,21 @@ def conv_2d(c):
     filters = weights_of(c, (outputs, k, k, inputs), w_kind, x_kind)
     scaled = x_kind not in ("int8", "uint8") or c.chance(0.9)
     bias = bias_of(c, outputs, b_kind, x, filters, scaled)
-    return apply(c, "CONV_2D", [x, filters, bias], (n, *out, outputs), x_kind, "Conv2DOptions",
-                 8 if b_kind != "float32" else 1, result_of(c, x_kind, x, filters, k * k * inputs), padding=padding,
-                 strideW=stride, strideH=stride, fusedActivationFunction=c.pick([0, 1, 3]), **bias_type(b_kind))
+    return apply(
+        c,
+        "CONV_2D",
+        [x, filters, bias],
+        (n, *out, outputs),
+        x_kind,
+        "Conv2DOptions",
+        8 if b_kind != "float32" else 1,
+        result_of(c, x_kind, x, filters, k * k * inputs),
+        padding=padding,
+        strideW=stride,
+        strideH=stride,
+        fusedActivationFunction=c.pick([0, 1, 3]),
+        **bias_type(b_kind),
+    )
 
 
 def depthwise_conv_2d(c):
@@ -97,9 +112,21 @@ def depthwise_conv_2d(c):
     # LiteRT wants a scale for each channel beside float32 values.
     filters = weights_of(c, (1, k, k, outputs), w_kind, "channels" if x_kind == "float32" else x_kind, 3)
     bias = bias_of(c, outputs, b_kind, x, filters)
-    return apply(c, "DEPTHWISE_CONV_2D", [x, filters, bias], (n, *out, outputs), x_kind, "DepthwiseConv2DOptions",
-                 4 if b_kind != "float32" else 1, result_of(c, x_kind, x, filters, k * k), padding=padding,
-                 strideW=stride, strideH=stride, depthMultiplier=factor, fusedActivationFunction=c.pick([0, 1, 3]))
+    return apply(
+        c,
+        "DEPTHWISE_CONV_2D",
+        [x, filters, bias],
+        (n, *out, outputs),
+        x_kind,
+        "DepthwiseConv2DOptions",
+        4 if b_kind != "float32" else 1,
+        result_of(c, x_kind, x, filters, k * k),
+        padding=padding,
+        strideW=stride,
+        strideH=stride,
+        depthMultiplier=factor,
+        fusedActivationFunction=c.pick([0, 1, 3]),
+    )
 
 
 def fully_connected(c):
@@ -113,9 +140,18 @@ def fully_connected(c):
     result = result_of(c, kind, x, w, depth)
     if kind == "int16":
         result["zero_point"] = 0
-    return apply(c, "FULLY_CONNECTED", [x, w, bias], (rows, units), kind, "FullyConnectedOptions",
-                 2 if other else 11 if b_kind != "float32" else 1, result, fusedActivationFunction=c.pick([0, 0, 1, 3]),
-                 **bias_type(b_kind))
+    return apply(
+        c,
+        "FULLY_CONNECTED",
+        [x, w, bias],
+        (rows, units),
+        kind,
+        "FullyConnectedOptions",
+        2 if other else 11 if b_kind != "float32" else 1,
+        result,
+        fusedActivationFunction=c.pick([0, 0, 1, 3]),
+        **bias_type(b_kind),
+    )
 
 
 def shuffled_fully_connected(c):
@@ -124,9 +160,17 @@ def shuffled_fully_connected(c):
     x = c.input((rows, depth), np.uint8, scale=c.scale(), zero_point=c.int(100, 150))
     w = weights_of(c, (units, depth), "uint8", "uint8")
     result = result_of(c, "int16", x, w, depth) | {"zero_point": 0}
-    y, shuffled = c.g.op("FULLY_CONNECTED", [x, w, bias_of(c, units, "int32", x, w)], [(rows, units), (rows, depth)],
-                         "FullyConnectedOptions", 2, np.int16, **result, weightsFormat=1,
-                         fusedActivationFunction=c.pick([0, 0, 1, 3]))
+    y, shuffled = c.g.op(
+        "FULLY_CONNECTED",
+        [x, w, bias_of(c, units, "int32", x, w)],
+        [(rows, units), (rows, depth)],
+        "FullyConnectedOptions",
+        2,
+        np.int16,
+        **result,
+        weightsFormat=1,
+        fusedActivationFunction=c.pick([0, 0, 1, 3]),
+    )
     c.g.tensors[shuffled.index].type = tensor_type("uint8")
     return [y, shuffled]
 
@@ -142,8 +186,11 @@ def batch_matmul(c):
     x = operand(c, (*batch, *((depth, rows) if adj_x else (rows, depth))), x_kind)
     shape = (*batch, *((units, depth) if adj_y else (depth, units)))
     if c.chance(0.5) or hybrid:
-        y = weights_of(c, shape, w_kind, x_kind, None) if w_kind != "int16" else c.g.constant(
-            c.values(shape, np.int16, -9000, 9000), c.scale() / 256, 0)
+        y = (
+            weights_of(c, shape, w_kind, x_kind, None)
+            if w_kind != "int16"
+            else c.g.constant(c.values(shape, np.int16, -9000, 9000), c.scale() / 256, 0)
+        )
     else:
         y = operand(c, shape, w_kind)
         if w_kind == "int8" and x_kind == "int16":
@@ -153,10 +200,22 @@ def batch_matmul(c):
         c.g.tensors[value.index].quantization.zeroPoint = [0] * len(c.g.tensors[value.index].quantization.scale)
     result = {} if kind in ("float32", "int32") else result_of(c, kind, x, y, depth)
     if kind == "int32":
-        result = {"scale": float(np.float32(x.scale * y.scale if np.isscalar(y.scale) else x.scale * y.scale[0])),
-                  "zero_point": 0}
-    return apply(c, "BATCH_MATMUL", [x, y], (*batch, rows, units), kind, "BatchMatMulOptions",
-                 {"float32": 1, "int16": 3}.get(x_kind, 2), result, adjX=adj_x, adjY=adj_y)
+        result = {
+            "scale": float(np.float32(x.scale * y.scale if np.isscalar(y.scale) else x.scale * y.scale[0])),
+            "zero_point": 0,
+        }
+    return apply(
+        c,
+        "BATCH_MATMUL",
+        [x, y],
+        (*batch, rows, units),
+        kind,
+        "BatchMatMulOptions",
+        {"float32": 1, "int16": 3}.get(x_kind, 2),
+        result,
+        adjX=adj_x,
+        adjY=adj_y,
+    )
 
 
 def transpose_conv(c):
@@ -168,9 +227,19 @@ def transpose_conv(c):
     x = operand(c, (n, h, w, inputs), x_kind)
     filters = weights_of(c, (outputs, kernel, kernel, inputs), w_kind, "channels" if x_kind == "float32" else x_kind)
     biases = [bias_of(c, outputs, bias[0], x, filters)] if bias and c.chance(0.5) else []
-    return apply(c, "TRANSPOSE_CONV", [c.indices(shape), filters, x, *biases], shape, x_kind, "TransposeConvOptions",
-                 3 if biases else 2, result_of(c, x_kind, x, filters, kernel * kernel * inputs), padding=0,
-                 strideW=stride, strideH=stride)
+    return apply(
+        c,
+        "TRANSPOSE_CONV",
+        [c.indices(shape), filters, x, *biases],
+        shape,
+        x_kind,
+        "TransposeConvOptions",
+        3 if biases else 2,
+        result_of(c, x_kind, x, filters, kernel * kernel * inputs),
+        padding=0,
+        strideW=stride,
+        strideH=stride,
+    )
 
 
 CASES = {

@@ -21,8 +21,17 @@ def legacy_conv(c):
     x = c.input((n, size, size, inputs), np.float32)
     weights = weights_of(c, (outputs, k, k, inputs), "hybrid uint8")
     bias = c.g.constant(c.values((outputs,), np.float32))
-    return c.g.op("CONV_2D", [x, weights, bias], (n, size, size, outputs), "Conv2DOptions", 2, padding=0, strideH=1,
-                  strideW=1, fusedActivationFunction=c.pick([0, 1]))
+    return c.g.op(
+        "CONV_2D",
+        [x, weights, bias],
+        (n, size, size, outputs),
+        "Conv2DOptions",
+        2,
+        padding=0,
+        strideH=1,
+        strideW=1,
+        fusedActivationFunction=c.pick([0, 1]),
+    )
 
 
 def legacy_dense(c):
@@ -30,8 +39,9 @@ def legacy_dense(c):
     rows, inputs, outputs = c.int(1, 4), c.int(1, 40), c.int(1, 20)
     weights = weights_of(c, (outputs, inputs), "hybrid uint8")
     bias = c.g.constant(c.values((outputs,), np.float32))
-    return c.g.op("FULLY_CONNECTED", [c.input((rows, inputs), np.float32), weights, bias], (rows, outputs),
-                  "FullyConnectedOptions", 3)
+    return c.g.op(
+        "FULLY_CONNECTED", [c.input((rows, inputs), np.float32), weights, bias], (rows, outputs), "FullyConnectedOptions", 3
+    )
 
 
 def legacy_lstm(c):
@@ -43,8 +53,17 @@ def legacy_lstm(c):
     inputs += [weights_of(c, (cells, cells), form) for _ in range(4)] + [None] * 3
     inputs += [c.g.constant(c.values((cells,), np.float32)) for _ in range(4)] + [None] * 2
     inputs += [c.g.variable((batch, cells)), c.g.variable((batch, cells))] + [None] * 4
-    return c.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, steps, cells), "UnidirectionalSequenceLSTMOptions",
-                  2, fusedActivationFunction=4, timeMajor=False, cellClip=0.0, projClip=0.0)
+    return c.g.op(
+        "UNIDIRECTIONAL_SEQUENCE_LSTM",
+        inputs,
+        (batch, steps, cells),
+        "UnidirectionalSequenceLSTMOptions",
+        2,
+        fusedActivationFunction=4,
+        timeMajor=False,
+        cellClip=0.0,
+        projClip=0.0,
+    )
 
 
 def float_lstm(name):
@@ -78,9 +97,18 @@ def float_lstm(name):
         inputs += gates(lambda: floats((cells,), 0.1), normalize)
         options = "UnidirectionalSequenceLSTMOptions" if sequence else "LSTMOptions"
         fields = {"timeMajor": time_major} if sequence else {}
-        return c.g.op(name, inputs, (*rows, outputs), options, 3 if sequence else 4, fusedActivationFunction=4,
-                      cellClip=c.pick([0.0, 0.8]), projClip=c.pick([0.0, 0.4]) if project else 0.0,
-                      asymmetricQuantizeInputs=c.chance(0.5), **fields)
+        return c.g.op(
+            name,
+            inputs,
+            (*rows, outputs),
+            options,
+            3 if sequence else 4,
+            fusedActivationFunction=4,
+            cellClip=c.pick([0.0, 0.8]),
+            projClip=c.pick([0.0, 0.4]) if project else 0.0,
+            asymmetricQuantizeInputs=c.chance(0.5),
+            **fields,
+        )
 
     return case
 
@@ -114,15 +142,25 @@ def integer_lstm(name):
         inputs.append(weights((outputs, cells)) if project else None)
         bias = project and c.chance(0.7)
         inputs.append(c.g.constant(c.values((outputs,), np.int32, -9000, 9000), 1e-4, 0) if bias else None)
-        inputs += [c.g.variable((batch, outputs), np.int8, **out),
-                   c.g.variable((batch, cells), np.int16, 2.0 ** -c.int(9, 15))]
+        inputs += [c.g.variable((batch, outputs), np.int8, **out), c.g.variable((batch, cells), np.int16, 2.0 ** -c.int(9, 15))]
         inputs += gates(normalize, (cells,), np.int16, 2.0**-15)
         between = [(2.0**-12 * c.rng.uniform(0.5, 2), 0) for _ in range(4)]
         between.append((c.rng.uniform(0.003, 0.012), c.int(-128, 127)))
         options = "UnidirectionalSequenceLSTMOptions" if sequence else "LSTMOptions"
         fields = {"timeMajor": time_major} if sequence else {}
-        return c.g.op(name, inputs, (*rows, outputs), options, 1 if sequence else 2, **out, intermediates=between,
-                      fusedActivationFunction=4, cellClip=c.pick([0.0, 0.5]), projClip=c.pick([0.0, 0.4]), **fields)
+        return c.g.op(
+            name,
+            inputs,
+            (*rows, outputs),
+            options,
+            1 if sequence else 2,
+            **out,
+            intermediates=between,
+            fusedActivationFunction=4,
+            cellClip=c.pick([0.0, 0.5]),
+            projClip=c.pick([0.0, 0.4]),
+            **fields,
+        )
 
     return case
 
@@ -144,18 +182,35 @@ def byte_lstm(c):
     biases = [c.g.constant(c.values((cells,), np.int32, -90000, 90000), 2.0**-20, 0) for _ in range(4)]
     inputs = [x, *gates((cells, width)), *gates((cells, outputs)), None, None, None]
     inputs += [biases[0] if both else None, *biases[1:], weights((outputs, cells))]
-    inputs += [c.g.constant(c.values((outputs,), np.int32, -9000, 9000), 1e-4, 0),
-               c.g.variable((batch, outputs), np.int8, **out), c.g.variable((batch, cells), np.int16, 2.0**-15)]
+    inputs += [
+        c.g.constant(c.values((outputs,), np.int32, -9000, 9000), 1e-4, 0),
+        c.g.variable((batch, outputs), np.int8, **out),
+        c.g.variable((batch, cells), np.int16, 2.0**-15),
+    ]
     inputs += gates((cells,), np.int16, 2.0**-15)
     between = [(c.rng.uniform(0.01, 0.05) / (16 if i % 3 == 0 else 1), c.int(-128, 127)) for i in range(12)]
-    return c.g.op("LSTM", inputs, (batch, outputs), "LSTMOptions", 2, **out, intermediates=between,
-                  fusedActivationFunction=4, cellClip=c.pick([0.0, 0.5, 2.0]), projClip=c.pick([0.0, 0.4]))
+    return c.g.op(
+        "LSTM",
+        inputs,
+        (batch, outputs),
+        "LSTMOptions",
+        2,
+        **out,
+        intermediates=between,
+        fusedActivationFunction=4,
+        cellClip=c.pick([0.0, 0.5, 2.0]),
+        projClip=c.pick([0.0, 0.4]),
+    )
 
 
 def rnn_cell(c, batch, width, units, form):
     """Weights, recurrent weights, bias and state of a cell."""
-    return [weights_of(c, (units, width), form), weights_of(c, (units, units), form),
-            c.g.constant(c.values((units,), np.float32)), c.g.variable((batch, units))]
+    return [
+        weights_of(c, (units, width), form),
+        weights_of(c, (units, units), form),
+        c.g.constant(c.values((units,), np.float32)),
+        c.g.variable((batch, units)),
+    ]
 
 
 def rnn_form(c):
@@ -179,8 +234,7 @@ def sequence_rnn(c):
     batch, steps, width, units, time_major = c.int(1, 3), c.int(1, 4), c.int(1, 20), c.int(1, 12), c.chance(0.5)
     rows = (steps, batch) if time_major else (batch, steps)
     inputs = [c.input((*rows, width), np.float32), *rnn_cell(c, batch, width, units, form)]
-    return c.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, (*rows, units), "SequenceRNNOptions", 3,
-                  timeMajor=time_major, **options)
+    return c.g.op("UNIDIRECTIONAL_SEQUENCE_RNN", inputs, (*rows, units), "SequenceRNNOptions", 3, timeMajor=time_major, **options)
 
 
 def bidirectional_rnn(c):
@@ -196,16 +250,23 @@ def bidirectional_rnn(c):
     inputs += [None if kind == "none" else c.input((*rows, width), np.float32)]
     inputs += [weights_of(c, (n, width), form) if kind == "weights" else None for n in (forward, backward)]
     shapes = [(*rows, forward + backward)] if merge else [(*rows, forward), (*rows, backward)]
-    return c.g.op("BIDIRECTIONAL_SEQUENCE_RNN", inputs, shapes, "BidirectionalSequenceRNNOptions", 3,
-                  timeMajor=time_major, mergeOutputs=merge, **options)
+    return c.g.op(
+        "BIDIRECTIONAL_SEQUENCE_RNN",
+        inputs,
+        shapes,
+        "BidirectionalSequenceRNNOptions",
+        3,
+        timeMajor=time_major,
+        mergeOutputs=merge,
+        **options,
+    )
 
 
 def svdf(c):
     form, options = rnn_form(c)
     batch, width, rank, outputs, memory = c.int(1, 3), c.int(1, 20), c.int(1, 3), c.int(1, 8), c.int(1, 9)
     filters = rank * outputs
-    inputs = [c.input((batch, width), np.float32), weights_of(c, (filters, width), form),
-              weights_of(c, (filters, memory), form)]
+    inputs = [c.input((batch, width), np.float32), weights_of(c, (filters, width), form), weights_of(c, (filters, memory), form)]
     inputs += [c.g.constant(c.values((outputs,), np.float32)) if c.chance(0.7) else None]
     inputs += [c.g.variable((batch, memory * filters))]
     return c.g.op("SVDF", inputs, (batch, outputs), "SVDFOptions", 4, rank=rank, **options)
@@ -220,8 +281,18 @@ def svdf_integer(c):
     time = c.g.constant(c.values((filters, memory), np.int16, -3000, 3000), 1 / 4096, 0)
     bias = c.g.constant(c.values((outputs,), np.int32, -9000, 9000), state.scale / 4096) if c.chance(0.7) else None
     scale = state.scale / 4096 * memory * rank * 4e4
-    return c.g.op("SVDF", [x, features, time, bias, state], (batch, outputs), "SVDFOptions", 3, rank=rank,
-                  fusedActivationFunction=1, dtype=np.int8, scale=scale, zero_point=c.int(-100, 50))
+    return c.g.op(
+        "SVDF",
+        [x, features, time, bias, state],
+        (batch, outputs),
+        "SVDFOptions",
+        3,
+        rank=rank,
+        fusedActivationFunction=1,
+        dtype=np.int8,
+        scale=scale,
+        zero_point=c.int(-100, 50),
+    )
 
 
 def bidirectional_lstm(c):
@@ -249,9 +320,18 @@ def bidirectional_lstm(c):
         sizes.append(outputs)
     inputs += [*states, None if kind == "none" else c.input((*rows, width), np.float32), *aux]
     shapes = [(*rows, sum(sizes))] if merge else [(*rows, size) for size in sizes]
-    return c.g.op("BIDIRECTIONAL_SEQUENCE_LSTM", inputs, shapes, "BidirectionalSequenceLSTMOptions", 3,
-                  fusedActivationFunction=4, timeMajor=time_major, mergeOutputs=merge, cellClip=c.pick([0.0, 1.0]),
-                  projClip=0.0)
+    return c.g.op(
+        "BIDIRECTIONAL_SEQUENCE_LSTM",
+        inputs,
+        shapes,
+        "BidirectionalSequenceLSTMOptions",
+        3,
+        fusedActivationFunction=4,
+        timeMajor=time_major,
+        mergeOutputs=merge,
+        cellClip=c.pick([0.0, 1.0]),
+        projClip=0.0,
+    )
 
 
 CASES = {

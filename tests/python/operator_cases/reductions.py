@@ -12,8 +12,17 @@ def sum_quantized(c):
     axes = sorted({c.int(0, len(shape) - 1) for _ in range(c.int(1, len(shape)))})
     keep = c.chance(0.5)
     out = tuple(1 if i in axes else d for i, d in enumerate(shape) if keep or i not in axes)
-    return c.g.op("SUM", [x, c.indices(axes)], out, "ReducerOptions", 2, keepDims=keep, dtype=dtype,
-                  scale=x.scale * c.pick([1, 4, 20]), zero_point=zero and c.int(0, 60))
+    return c.g.op(
+        "SUM",
+        [x, c.indices(axes)],
+        out,
+        "ReducerOptions",
+        2,
+        keepDims=keep,
+        dtype=dtype,
+        scale=x.scale * c.pick([1, 4, 20]),
+        zero_point=zero and c.int(0, 60),
+    )
 
 
 def segment_sum(c):
@@ -53,9 +62,16 @@ def reduce_window(c):
 def local_response_normalization(c):
     c.exact = False
     shape = tuple(c.int(1, 6) for _ in range(3)) + (c.int(1, 24),)
-    return c.g.op("LOCAL_RESPONSE_NORMALIZATION", [c.input(shape, np.float32)], shape,
-                  "LocalResponseNormalizationOptions", radius=c.int(0, 6), bias=c.rng.uniform(0.5, 9),
-                  alpha=c.rng.uniform(0, 4), beta=c.pick([0.5, 0.75, 1.0]))
+    return c.g.op(
+        "LOCAL_RESPONSE_NORMALIZATION",
+        [c.input(shape, np.float32)],
+        shape,
+        "LocalResponseNormalizationOptions",
+        radius=c.int(0, 6),
+        bias=c.rng.uniform(0.5, 9),
+        alpha=c.rng.uniform(0, 4),
+        beta=c.pick([0.5, 0.75, 1.0]),
+    )
 
 
 def rfft2d(c):
@@ -64,8 +80,13 @@ def rfft2d(c):
     lengths = [2 ** c.int(0, 5), 2 ** c.int(1, 8)]
     shape = (*c.shape(0, 2, 3), c.int(1, lengths[0] + 2), c.int(1, lengths[1] + 5))
     out = (*shape[:-2], lengths[0], lengths[1] // 2 + 1)
-    x = c.g.op("RFFT2D", [c.input(shape, np.float32), c.g.constant(np.array(lengths, np.int32))], out,
-               "Rfft2dOptions", dtype=np.complex64)
+    x = c.g.op(
+        "RFFT2D",
+        [c.input(shape, np.float32), c.g.constant(np.array(lengths, np.int32))],
+        out,
+        "Rfft2dOptions",
+        dtype=np.complex64,
+    )
     return [c.g.op(name, [x], out, dtype=np.float32) for name in ("REAL", "IMAG", "COMPLEX_ABS")]
 
 
@@ -87,8 +108,7 @@ def conv_3d(transposed):
             filters = c.g.constant(c.values((*kernel, outputs, inputs), np.float32))
             x = c.input((n, *small, inputs), np.float32)
             shape = (n, *volume, outputs)
-            return c.g.op("CONV_3D_TRANSPOSE", [c.indices(shape), filters, x, *bias], shape, "Conv3DOptions", like=x,
-                          **options)
+            return c.g.op("CONV_3D_TRANSPOSE", [c.indices(shape), filters, x, *bias], shape, "Conv3DOptions", like=x, **options)
         filters = c.g.constant(c.values((*kernel, inputs, outputs), np.float32))
         x = c.input((n, *volume, inputs), np.float32)
         return c.g.op("CONV_3D", [x, filters, *bias], (n, *small, outputs), "Conv3DOptions", **options)

@@ -1,8 +1,8 @@
 """Operators that look at windows, rows or axes, in every type that they take."""
 
-import graphs
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
+
 from operator_cases.operands import numbers
 from operator_cases.typed import QUANTIZED, apply, given, quantization, tensor_type
 
@@ -17,9 +17,22 @@ def pool(name, kinds):
         size, stride, padding = c.int(1, 3), c.int(1, 2), c.int(0, 1)
         out = [-(-d // stride) if padding == 0 else (d - size) // stride + 1 for d in (h, w)]
         scales = quantization(c, kind)
-        return apply(c, name, [given(c, (n, h, w, k), kind, **scales)], (n, *out, k), kind, "Pool2DOptions",
-                     {"int8": 2, "int16": 3}.get(kind, 1), scales, padding=padding, strideW=stride, strideH=stride,
-                     filterWidth=size, filterHeight=size, fusedActivationFunction=c.pick([0, 1, 3]))
+        return apply(
+            c,
+            name,
+            [given(c, (n, h, w, k), kind, **scales)],
+            (n, *out, k),
+            kind,
+            "Pool2DOptions",
+            {"int8": 2, "int16": 3}.get(kind, 1),
+            scales,
+            padding=padding,
+            strideW=stride,
+            strideH=stride,
+            filterWidth=size,
+            filterHeight=size,
+            fusedActivationFunction=c.pick([0, 1, 3]),
+        )
 
     return case
 
@@ -35,8 +48,17 @@ def reduction(name, kinds, version=2):
         if kind == "uint8" and name == "SUM":
             c.reference, c.steps = False, 1
         result = scales if name.startswith("REDUCE_M") else quantization(c, kind)
-        return apply(c, name, [x, numbers(c, axes)], out, kind, "ReducerOptions", version if kind in QUANTIZED else 1,
-                     result, keepDims=keep)
+        return apply(
+            c,
+            name,
+            [x, numbers(c, axes)],
+            out,
+            kind,
+            "ReducerOptions",
+            version if kind in QUANTIZED else 1,
+            result,
+            keepDims=keep,
+        )
 
     return case
 
@@ -49,8 +71,15 @@ def arg(name):
         out = shape[:axis] + shape[axis + 1 :]
         x = given(c, shape, kind, -9, 9, **quantization(c, kind))
         options = "ArgMaxOptions" if name == "ARG_MAX" else "ArgMinOptions"
-        return c.g.op(name, [x, c.g.constant(np.array(axis, np.int32))], out, options, 2 if kind == "int8" else 1,
-                      dtype=index, outputType=tensor_type(index))
+        return c.g.op(
+            name,
+            [x, c.g.constant(np.array(axis, np.int32))],
+            out,
+            options,
+            2 if kind == "int8" else 1,
+            dtype=index,
+            outputType=tensor_type(index),
+        )
 
     return case
 
@@ -66,8 +95,10 @@ def normalized(name, kinds, results):
         shape = (*c.shape(0, 3, 4), c.int(1, 33))
         x = given(c, shape, kind, -3, 3, **quantization(c, kind))
         quantized = dict(zip(("scale", "zero_point"), results[result])) if result in results else {}
-        fields = {"SOFTMAX": {"options": "SoftmaxOptions", "beta": c.pick([1.0, 0.5])},
-                  "L2_NORMALIZATION": {"options": "L2NormOptions"}}.get(name, {"options": "LogSoftmaxOptions"})
+        fields = {
+            "SOFTMAX": {"options": "SoftmaxOptions", "beta": c.pick([1.0, 0.5])},
+            "L2_NORMALIZATION": {"options": "L2NormOptions"},
+        }.get(name, {"options": "LogSoftmaxOptions"})
         version = 3 if result == "int16" else 2 if kind == "int8" else 1
         return apply(c, name, [x], shape, result, version=version, quantized=quantized, **fields)
 
@@ -136,8 +167,16 @@ def gather(c):
     axis, count = c.int(0, len(shape) - 1), c.shape(0, 2)
     index = c.pick(["int16", "int32", "int64"])
     places = c.either(c.values(count, np.dtype(index), 0, shape[axis] - 1))
-    return apply(c, "GATHER", [given(c, shape, kind), places], shape[:axis] + count + shape[axis + 1 :], kind,
-                 "GatherOptions", 4 if index == "int16" else 1, axis=axis)
+    return apply(
+        c,
+        "GATHER",
+        [given(c, shape, kind), places],
+        shape[:axis] + count + shape[axis + 1 :],
+        kind,
+        "GatherOptions",
+        4 if index == "int16" else 1,
+        axis=axis,
+    )
 
 
 def concatenation(c):
@@ -145,16 +184,31 @@ def concatenation(c):
     axis = c.int(0, len(shape) - 1)
     sizes = [c.int(0 if c.chance(0.1) else 1, 4) for _ in range(c.int(1, 4))]
     parts = [given(c, shape[:axis] + (s,) + shape[axis + 1 :], kind) for s in sizes]
-    return apply(c, "CONCATENATION", parts, shape[:axis] + (sum(sizes),) + shape[axis + 1 :], kind,
-                 "ConcatenationOptions", axis=c.pick([axis, axis - len(shape)]))
+    return apply(
+        c,
+        "CONCATENATION",
+        parts,
+        shape[:axis] + (sum(sizes),) + shape[axis + 1 :],
+        kind,
+        "ConcatenationOptions",
+        axis=c.pick([axis, axis - len(shape)]),
+    )
 
 
 def pack(c):
     kind, shape, count = c.pick([k for k in ANY if k != "bool"] + ["uint32"]), c.shape(0, 4), c.int(1, 4)
     axis = c.int(0, len(shape))
     out = shape[:axis] + (count,) + shape[axis:]
-    return apply(c, "PACK", [given(c, shape, kind) for _ in range(count)], out, kind, "PackOptions",
-                 valuesCount=count, axis=c.pick([axis, axis - len(out)]))
+    return apply(
+        c,
+        "PACK",
+        [given(c, shape, kind) for _ in range(count)],
+        out,
+        kind,
+        "PackOptions",
+        valuesCount=count,
+        axis=c.pick([axis, axis - len(out)]),
+    )
 
 
 def unpack(c):
@@ -197,8 +251,16 @@ def reverse_sequence(c):
     kind, shape = c.pick("float32 uint8 int16 int32 int64".split()), c.shape(2, 4)
     batch, along = [int(d) for d in c.rng.permutation(len(shape))[:2]]
     lengths = c.either(c.values((shape[batch],), np.dtype(c.pick(["int32", "int64"])), 0, shape[along]))
-    return apply(c, "REVERSE_SEQUENCE", [given(c, shape, kind), lengths], shape, kind, "ReverseSequenceOptions",
-                 seqDim=along, batchDim=batch)
+    return apply(
+        c,
+        "REVERSE_SEQUENCE",
+        [given(c, shape, kind), lengths],
+        shape,
+        kind,
+        "ReverseSequenceOptions",
+        seqDim=along,
+        batchDim=batch,
+    )
 
 
 def embedding_lookup(c):
@@ -213,8 +275,9 @@ def scatter_nd(c):
     index = np.stack([c.rng.integers(0, d, count) for d in shape], 1).astype(np.int32)
     if kind == "bool":
         index = np.unique(index, axis=0)
-    return apply(c, "SCATTER_ND", [c.feed(index), given(c, (len(index),), kind), numbers(c, shape)], shape, kind,
-                 "ScatterNdOptions")
+    return apply(
+        c, "SCATTER_ND", [c.feed(index), given(c, (len(index),), kind), numbers(c, shape)], shape, kind, "ScatterNdOptions"
+    )
 
 
 def resize_bilinear(c):
@@ -223,16 +286,27 @@ def resize_bilinear(c):
     n, h, w, k = (c.int(1, 5) for _ in range(4))
     size, scales = [c.int(1, 9), c.int(1, 9)], quantization(c, kind)
     half = c.chance(0.5)
-    return apply(c, "RESIZE_BILINEAR", [given(c, (n, h, w, k), kind, **scales), numbers(c, size)], (n, *size, k), kind,
-                 "ResizeBilinearOptions", 3, scales, halfPixelCenters=half, alignCorners=not half and c.chance(0.5))
+    return apply(
+        c,
+        "RESIZE_BILINEAR",
+        [given(c, (n, h, w, k), kind, **scales), numbers(c, size)],
+        (n, *size, k),
+        kind,
+        "ResizeBilinearOptions",
+        3,
+        scales,
+        halfPixelCenters=half,
+        alignCorners=not half and c.chance(0.5),
+    )
 
 
 def cumsum(c):
     kind, shape = c.pick("float32 int32 int64".split()), c.shape(1, 4)
     c.exact, c.tolerance = False, 1e-5
     axis = c.g.constant(np.array(c.int(-len(shape), len(shape) - 1), np.int32))
-    return apply(c, "CUMSUM", [given(c, shape, kind), axis], shape, kind, "CumsumOptions", reverse=c.chance(0.5),
-                 exclusive=c.chance(0.5))
+    return apply(
+        c, "CUMSUM", [given(c, shape, kind), axis], shape, kind, "CumsumOptions", reverse=c.chance(0.5), exclusive=c.chance(0.5)
+    )
 
 
 def range_of_int64(c):
@@ -256,8 +330,7 @@ def densify(c):
     rows, columns = schema.DimensionMetadataT(), schema.DimensionMetadataT()
     rows.format, rows.denseSize = schema.DimensionType.DENSE, shape[0]
     columns.format = schema.DimensionType.SPARSE_CSR
-    for field, values in (("arraySegments", np.cumsum([0] + [len(p) for p in places])),
-                          ("arrayIndices", np.concatenate(places))):
+    for field, values in (("arraySegments", np.cumsum([0] + [len(p) for p in places])), ("arrayIndices", np.concatenate(places))):
         vector = schema.Int32VectorT()
         vector.values = [int(v) for v in values]
         setattr(columns, field, vector)

@@ -8,8 +8,14 @@ def unique(c):
     """Of a constant: the number of values is known then."""
     dtype, count = c.pick([np.float32, np.int8, np.uint8, np.int16, np.int32, np.int64]), c.int(1, 20)
     data, index = c.rng.integers(0, 9, count).astype(dtype), c.pick([np.int32, np.int64])
-    values, places = c.g.op("UNIQUE", [c.g.constant(data)], [(len(set(data)),), (count,)], "UniqueOptions",
-                            dtype=dtype, idxOutType=graphs.TYPES[np.dtype(index)])
+    values, places = c.g.op(
+        "UNIQUE",
+        [c.g.constant(data)],
+        [(len(set(data)),), (count,)],
+        "UniqueOptions",
+        dtype=dtype,
+        idxOutType=graphs.TYPES[np.dtype(index)],
+    )
     c.g.tensors[places.index].type = graphs.TYPES[np.dtype(index)]
     x = c.input((count,), index, 0, 9)
     return [c.g.op("ADD", [graphs.Value(places.index, (count,), index, None, 0), x], (count,), "AddOptions"), values]
@@ -26,8 +32,13 @@ def non_max_suppression(c):
     inputs = [c.feed(boxes.astype(np.float32)), c.input((count,), np.float32, 0, 1)]
     inputs += [c.g.constant(np.array(most, np.int32))] + [c.either(np.array(v, np.float32)) for v in numbers]
     version = 5 if soft else 4
-    outputs = c.g.op(f"NON_MAX_SUPPRESSION_V{version}", inputs, [(most,)] + ([(most,)] if soft else []) + [()],
-                     f"NonMaxSuppressionV{version}Options", dtype=np.int32)
+    outputs = c.g.op(
+        f"NON_MAX_SUPPRESSION_V{version}",
+        inputs,
+        [(most,)] + ([(most,)] if soft else []) + [()],
+        f"NonMaxSuppressionV{version}Options",
+        dtype=np.int32,
+    )
     if soft:
         c.g.tensors[outputs[1].index].type = graphs.TYPES[np.dtype(np.float32)]
     return outputs
@@ -38,8 +49,7 @@ def hashtable_lookup(c):
     keys = np.sort(c.rng.choice(20, rows, replace=False)).astype(np.int32)
     table = c.input((rows, *c.shape(0, 2, 4)), c.pick([np.float32, np.int32, np.uint8, np.int8]))
     lookups = c.input((count,), np.int32, 0, 20)
-    values, hits = c.g.op("HASHTABLE_LOOKUP", [lookups, c.either(keys), table],
-                          [(count, *table.shape[1:]), (count,)], like=table)
+    values, hits = c.g.op("HASHTABLE_LOOKUP", [lookups, c.either(keys), table], [(count, *table.shape[1:]), (count,)], like=table)
     c.g.tensors[hits.index].type = graphs.TYPES[np.dtype(np.uint8)]
     return [values, hits]
 
@@ -51,8 +61,9 @@ def embedding_lookup_sparse(c):
     shape = c.g.constant(np.array([*places, count], np.int32))
     inputs = [c.input((count,), np.int32, 0, rows - 1), c.feed(indices), shape]
     inputs += [c.input((count,), np.float32, 0.1, 2), c.input((rows, width), np.float32)]
-    return c.g.op("EMBEDDING_LOOKUP_SPARSE", inputs, (*places, width), "EmbeddingLookupSparseOptions",
-                  like=inputs[3], combiner=c.int(0, 2))
+    return c.g.op(
+        "EMBEDDING_LOOKUP_SPARSE", inputs, (*places, width), "EmbeddingLookupSparseOptions", like=inputs[3], combiner=c.int(0, 2)
+    )
 
 
 def lsh_projection(c):
@@ -62,8 +73,14 @@ def lsh_projection(c):
     x = c.input((items, *item), c.pick([np.int8, np.int32, np.float32, np.int64]))
     inputs = [c.either(c.values((hashes, bits), np.float32)), x]
     inputs += [c.either(c.values((items,), np.float32))] if c.chance(0.5) else []
-    return c.g.op("LSH_PROJECTION", inputs, (hashes if sparse else hashes * bits,), "LSHProjectionOptions",
-                  dtype=np.int32, type=1 if sparse else 2)
+    return c.g.op(
+        "LSH_PROJECTION",
+        inputs,
+        (hashes if sparse else hashes * bits,),
+        "LSHProjectionOptions",
+        dtype=np.int32,
+        type=1 if sparse else 2,
+    )
 
 
 CASES = {

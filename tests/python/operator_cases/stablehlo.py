@@ -5,8 +5,20 @@ import numpy as np
 
 FUNCTIONS = ["STABLEHLO_ADD", "STABLEHLO_MULTIPLY", "STABLEHLO_MAXIMUM", "STABLEHLO_MINIMUM"]
 LOGICAL = {"LOGICAL_AND": "LogicalAndOptions", "LOGICAL_OR": "LogicalOrOptions"}
-SCATTERED = [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
-             np.uint64, np.bool_]
+SCATTERED = [
+    np.float16,
+    np.float32,
+    np.float64,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.bool_,
+]
 WINDOWED = [np.float32, np.float64, np.int8, np.uint8, np.int16, np.int32, np.int64]
 
 
@@ -38,9 +50,17 @@ def scatter(c):
     name = c.pick([None, *FUNCTIONS])
     c.others = [region(name, dtype)]
     inputs = [small(c, operand, dtype), c.either(indices.astype(index)), small(c, updates, dtype)]
-    return c.g.op("STABLEHLO_SCATTER", inputs, operand, "StablehloScatterOptions", updateWindowDims=dims,
-                  insertedWindowDims=inserted, scatterDimsToOperandDims=[int(d) for d in mapped], indexVectorDim=axis,
-                  updateComputationSubgraphIndex=1)
+    return c.g.op(
+        "STABLEHLO_SCATTER",
+        inputs,
+        operand,
+        "StablehloScatterOptions",
+        updateWindowDims=dims,
+        insertedWindowDims=inserted,
+        scatterDimsToOperandDims=[int(d) for d in mapped],
+        indexVectorDim=axis,
+        updateComputationSubgraphIndex=1,
+    )
 
 
 def reduce_window(c):
@@ -60,18 +80,31 @@ def reduce_window(c):
     out = tuple((p - r) // s + 1 if p >= r else 0 for p, r, s in zip(padded, reach, stride))
     c.others = [region(function, dtype)]
     initial = c.either(c.values((), dtype) if np.dtype(dtype).kind in "bf" else np.array(c.int(0, 3), dtype))
-    return c.g.op("STABLEHLO_REDUCE_WINDOW", [small(c, shape, dtype), initial], out, "StablehloReduceWindowOptions",
-                  windowDimensions=size, windowStrides=stride, baseDilations=base, windowDilations=dilation,
-                  padding=[n for p in pads for n in p], bodySubgraphIndex=1)
+    return c.g.op(
+        "STABLEHLO_REDUCE_WINDOW",
+        [small(c, shape, dtype), initial],
+        out,
+        "StablehloReduceWindowOptions",
+        windowDimensions=size,
+        windowStrides=stride,
+        baseDilations=base,
+        windowDilations=dilation,
+        padding=[n for p in pads for n in p],
+        bodySubgraphIndex=1,
+    )
 
 
 def random_bits(c):
     algorithm = c.int(0, 2)
     count = 2 if algorithm == 2 else c.int(2, 3)
-    state, bits = c.g.op("STABLEHLO_RNG_BIT_GENERATOR",
-                         [c.feed(c.rng.integers(0, 2**64, count, np.uint64) | np.uint64(c.int(0, 1) * 0xFFFFFFFF))],
-                         [(count,), c.shape(0, 3, 9)], "StablehloRngBitGeneratorOptions", dtype=np.uint64,
-                         algorithm=algorithm)
+    state, bits = c.g.op(
+        "STABLEHLO_RNG_BIT_GENERATOR",
+        [c.feed(c.rng.integers(0, 2**64, count, np.uint64) | np.uint64(c.int(0, 1) * 0xFFFFFFFF))],
+        [(count,), c.shape(0, 3, 9)],
+        "StablehloRngBitGeneratorOptions",
+        dtype=np.uint64,
+        algorithm=algorithm,
+    )
     c.g.tensors[bits.index].type = graphs.TYPES[np.dtype(c.pick([np.int32, np.int64, np.uint32, np.uint64]))]
     return [state, bits]
 

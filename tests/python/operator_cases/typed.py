@@ -4,9 +4,21 @@ import graphs
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
-NAMES = {"float32": np.float32, "float64": np.float64, "float16": np.float16, "bool": np.bool_, "int8": np.int8,
-         "uint8": np.uint8, "int16": np.int16, "uint16": np.uint16, "int32": np.int32, "uint32": np.uint32,
-         "int64": np.int64, "uint64": np.uint64, "complex64": np.complex64}
+NAMES = {
+    "float32": np.float32,
+    "float64": np.float64,
+    "float16": np.float16,
+    "bool": np.bool_,
+    "int8": np.int8,
+    "uint8": np.uint8,
+    "int16": np.int16,
+    "uint16": np.uint16,
+    "int32": np.int32,
+    "uint32": np.uint32,
+    "int64": np.int64,
+    "uint64": np.uint64,
+    "complex64": np.complex64,
+}
 QUANTIZED = ("int8", "uint8", "int16")
 
 
@@ -42,8 +54,7 @@ def given(c, shape, name, low=-3, high=3, fixed=False, **quantized):
 def apply(c, name, inputs, shape, result, options=None, version=1, quantized=None, **fields):
     """One operator, and the way back from a type that numpy does not have."""
     if result == "bfloat16":
-        y = c.g.op(name, inputs, shape, options, version, dtype=np.float16, tensor_type=schema.TensorType.BFLOAT16,
-                   **fields)
+        y = c.g.op(name, inputs, shape, options, version, dtype=np.float16, tensor_type=schema.TensorType.BFLOAT16, **fields)
         return c.g.op("CAST", [y], shape, "CastOptions", dtype=np.float32)
     return c.g.op(name, inputs, shape, options, version, dtype=NAMES[result], **(quantized or {}), **fields)
 
