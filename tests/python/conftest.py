@@ -123,3 +123,11 @@ def conformance(tmp_path_factory):
 @pytest.fixture(scope="session")
 def evaluation():
     return folder_from_environment("FUSELITE_EVAL")
+
+
+@pytest.fixture(scope="session")
+def mobilenet(tool, tmp_path_factory):
+    """The file of the zoo's MobileNetV2, in float."""
+    path = tmp_path_factory.mktemp("zoo") / "mobilenet_v2.tflite"
+    tool("zoo", "mobilenet_v2", "-o", path)
+    return path

@@ -5,13 +5,6 @@ import pytest
 from ai_edge_litert import interpreter as litert
 
 
-@pytest.fixture(scope="module")
-def mobilenet(tool, tmp_path_factory):
-    path = tmp_path_factory.mktemp("budgets") / "mobilenet_v2.tflite"
-    tool("zoo", "mobilenet_v2", "-o", path)
-    return path
-
-
 @pytest.mark.parametrize(("option", "value"), [("max_memory", "64K"), ("max_multiply_adds", "1M")])
 def test_litert_is_told_what_was_asked_and_allowed(load_delegate, mobilenet, option, value):
     interpreter = None
