@@ -7,7 +7,7 @@
 namespace fuselite::fusion {
 namespace {
 
-// In which order a TRANSPOSE gives its input's elements.
+// In which order a TRANSPOSE gives its input's elements. Precondition: there are some.
 ElementOrder OrderGiven(const Graph& graph, const Node& transpose) {
   const Shape& shape = graph.value(transpose.inputs[0]).info.shape;
   ElementOrder order(shape.elements());
@@ -37,6 +37,7 @@ bool ShareTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "TRANSPOSE")) return false;
   const Node& node = graph.node(id);
   const ValueId out = node.outputs[0];
+  if (graph.value(out).info.elements() == 0) return false;
   const ElementOrder order = OrderGiven(graph, node);
   if (order.unchanged() || graph.producer(out) != id) return false;
   const ValueId source = BeforeReshapes(graph, node.inputs[0]);
