@@ -34,6 +34,13 @@ std::optional<std::vector<std::vector<ElementOrder::Piece>>> ElementOrder::Split
   return dimensions;
 }
 
+std::optional<ElementOrder> ElementOrder::OfTranspose(const Shape& shape,
+                                                      std::span<const int32_t> permutation) {
+  ElementOrder order(shape.elements());
+  if (!order.Transpose(shape, permutation)) return std::nullopt;
+  return order;
+}
+
 bool ElementOrder::Transpose(const Shape& shape, std::span<const int32_t> permutation) {
   const auto dimensions = Split(shape);
   if (!dimensions) return false;

@@ -24,6 +24,11 @@ class ElementOrder {
   // The order as it is.
   explicit ElementOrder(int64_t elements) { pieces_.push_back({elements, 1}); }
 
+  // That of a TRANSPOSE of a value of `shape`, which has elements; nullopt where it has too many
+  // pieces.
+  static std::optional<ElementOrder> OfTranspose(const Shape& shape,
+                                                 std::span<const int32_t> permutation);
+
   // Transposes what has been reshaped to `shape`; entries of `permutation` in [0, rank). False,
   // and the order is undefined, where the shape cuts through what was moved before, and where the
   // result has too many pieces.

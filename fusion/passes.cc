@@ -10,37 +10,37 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    KeepWeightsSmall,       //
-    FoldConstants,          //
-    RemoveIdentity,         //
-    MergeReshapes,          //
-    MergeTransposes,        //
-    ShareTransposes,        //
-    RegroupConvolution,     //
-    PlainTransposeConv,     //
-    SinkDequantize,         //
-    TabulateBytes,          //
-    SumDequantized,         //
-    RecognizeSilu,          //
-    RecognizeHardSwish,     //
-    RecognizeHardSigmoid,   //
-    RecognizeGelu,          //
-    RecognizePrelu,         //
-    RecognizeLayerNorm,     //
-    RecognizeRmsNorm,       //
-    RecognizeRotary,        //
-    MoveRotaryAhead,        //
-    RecognizeAttention,     //
-    ScaleIntoAttention,     //
-    GroupsIntoAttention,    //
-    CachesIntoAttention,    //
-    MoveSliceAhead,         //
-    HeadsIntoAttention,     //
-    JoinProjections,        //
-    SinkTranspose,          //
-    ReduceBeforeTranspose,  //
-    PadBeforeTranspose,     //
-    JoinBeforeTranspose,
+    KeepWeightsSmall,         //
+    FoldConstants,            //
+    RemoveIdentity,           //
+    MergeReshapes,            //
+    MergeTransposes,          //
+    ShareTransposes,          //
+    RegroupConvolution,       //
+    PlainTransposeConv,       //
+    SinkDequantize,           //
+    TabulateBytes,            //
+    SumDequantized,           //
+    RecognizeSilu,            //
+    RecognizeHardSwish,       //
+    RecognizeHardSigmoid,     //
+    RecognizeGelu,            //
+    RecognizePrelu,           //
+    RecognizeLayerNorm,       //
+    RecognizeRmsNorm,         //
+    RecognizeRotary,          //
+    MoveRotaryAhead,          //
+    RecognizeAttention,       //
+    ScaleIntoAttention,       //
+    GroupsIntoAttention,      //
+    CachesIntoAttention,      //
+    MoveSliceAhead,           //
+    HeadsIntoAttention,       //
+    JoinProjections,          //
+    SinkTranspose,            //
+    ReduceBeforeTranspose,    //
+    PadBeforeTranspose,       //
+    JoinBeforeTranspose,      //
     OrderFilters,             //
     SinkReshape,              //
     FoldPadding,              //

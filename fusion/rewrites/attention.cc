@@ -158,11 +158,7 @@ void Place(Graph& graph, NodeId id, Node node, const std::vector<Shape>& shapes)
   for (int i = 0; i < 3; ++i) {
     const ValueId from = node.inputs[i];
     if (graph.value(from).info.shape == shapes[i]) continue;
-    Node reshape = ReshapeTo(graph, from, shapes[i]);
-    node.inputs[i] = AddShaped(graph, from, shapes[i]);
-    reshape.outputs = {node.inputs[i]};
-    reshape.host_nodes = node.host_nodes;
-    graph.InsertBefore(id, std::move(reshape));
+    node.inputs[i] = Reshaped(graph, id, from, shapes[i], node.host_nodes);
   }
   const ValueId out = node.outputs[0];
   if (graph.value(out).info.shape == shapes[3]) return graph.Replace(id, std::move(node));

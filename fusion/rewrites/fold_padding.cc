@@ -144,11 +144,8 @@ bool FoldPadding(Graph& graph, NodeId id, RewriteContext& context) {
   context.Record(internal::Join("fold padding into ", folded.op->name), host_nodes);
   folded.inputs[0] = source;
   if (found->reshape != kNone) {
-    folded.inputs[0] = AddShaped(graph, source, found->unpadded);
-    Node reshape = ReshapeTo(graph, source, found->unpadded);
-    reshape.outputs = {folded.inputs[0]};
-    reshape.host_nodes = graph.node(found->reshape).host_nodes;
-    graph.InsertBefore(id, std::move(reshape));
+    const std::vector<int> of_reshape = graph.node(found->reshape).host_nodes;
+    folded.inputs[0] = Reshaped(graph, id, source, found->unpadded, of_reshape);
   }
   const auto is_alone = [&](NodeId reader, ValueId v) { return graph.SingleUse(v) == reader; };
   const NodeId of_pad = found->reshape == kNone ? id : found->reshape;

@@ -1,6 +1,7 @@
 // Attention over [batch, head, row, channel], which TRANSPOSEs make of what layers give, reads
 // their rows, in which the heads lie side by side, where they are.
 #include <algorithm>
+#include <array>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
@@ -71,21 +72,14 @@ ValueId UnderShape(Graph& graph, NodeId at, const Rows& rows, const Shape& shape
   const Shape& before = graph.value(from).info.shape;
   if (before.rank() == 0 || before.dim(-1) != shape.dim(-1)) from = rows.source;
   if (graph.value(from).info.shape == shape) return from;
-  Node reshape = ReshapeTo(graph, from, shape);
-  const ValueId to = AddShaped(graph, from, shape);
-  reshape.outputs = {to};
-  reshape.host_nodes = hosts;
-  graph.InsertBefore(at, std::move(reshape));
-  return to;
+  return Reshaped(graph, at, from, shape, hosts);
 }
 
 // [B, row, head, channel] as `out`, [B, head, row, channel] under any leading dimensions.
 Node HeadsOutside(Graph& graph, NodeId at, ValueId from, ValueId out,
                   const std::vector<int>& hosts) {
   const Shape inside = graph.value(from).info.shape;
-  ElementOrder order(inside.elements());
-  constexpr int32_t kPermutation[] = {0, 2, 1, 3};
-  order.Transpose(inside, kPermutation);
+  const ElementOrder order = *ElementOrder::OfTranspose(inside, std::array{0, 2, 1, 3});
   return Rearranged(graph, at, from, order, out, hosts);
 }
 

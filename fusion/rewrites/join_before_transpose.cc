@@ -5,7 +5,6 @@
 #include "fusion/match.h"
 #include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
-#include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/concatenation/concatenation.h"
 
@@ -21,6 +20,7 @@ struct Joint {
   int axis = -1;
   Shape joined;
   std::vector<int32_t> permutation;  // that then leads to the node's result, reshaped
+  ElementOrder order{1};             // the same
 };
 
 bool EqualBut(const Shape& a, const Shape& b, int axis) {
@@ -63,7 +63,9 @@ std::optional<Joint> PlanJoint(const Graph& graph, const Node& node) {
     joint.shapes.push_back(plan.shape);
   }
   joint.joined.set(joint.axis, out[axis]);
-  if (std::ranges::is_sorted(joint.permutation)) return std::nullopt;
+  const auto order = ElementOrder::OfTranspose(joint.joined, joint.permutation);
+  if (!order || order->unchanged()) return std::nullopt;
+  joint.order = *order;
   return joint;
 }
 
@@ -85,15 +87,10 @@ bool JoinBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   if (!context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(node))) return false;
   context.Record("move TRANSPOSE behind CONCATENATION", host_nodes);
   for (size_t i = 0; i < node.inputs.size(); ++i) {
-    Node reshape = ReshapeTo(graph, joint->sources[i], joint->shapes[i]);
-    reshape.outputs = {node.inputs[i]};
-    reshape.host_nodes = host_nodes;
-    graph.InsertBefore(id, std::move(reshape));
+    InsertReshape(graph, id, joint->sources[i], node.inputs[i], host_nodes);
   }
-  ElementOrder order(joint->joined.elements());
-  order.Transpose(joint->joined, joint->permutation);
   graph.InsertBefore(id, std::move(node));
-  graph.Replace(id, Rearranged(graph, id, joined, order, out, host_nodes));
+  graph.Replace(id, Rearranged(graph, id, joined, joint->order, out, host_nodes));
   return true;
 }
 

@@ -77,11 +77,7 @@ bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
   const std::vector<int> hosts = MergeHostNodes(graph, {maker, id});
   for (const int i : {1, 2}) {
     if (shape_of(rotary.inputs[i]) == *moved) continue;
-    Node reshape = ReshapeTo(graph, rotary.inputs[i], *moved);
-    reshape.outputs = {AddShaped(graph, rotary.inputs[i], *moved)};
-    reshape.host_nodes = rotary.host_nodes;
-    rotary.inputs[i] = reshape.outputs[0];
-    graph.InsertBefore(id, std::move(reshape));
+    rotary.inputs[i] = Reshaped(graph, id, rotary.inputs[i], *moved, rotary.host_nodes);
   }
   rotary.inputs[0] = from;
   rotary.outputs = {AddShaped(graph, out, shape_of(from))};

@@ -5,11 +5,10 @@
 #include <cstring>
 
 #include "fusion/match.h"
+#include "fusion/rewrites/channel_values.h"
 #include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
-#include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "kernels/conv2d/conv2d.h"
 #include "runtime/pages.h"
 
 namespace fuselite::fusion {
@@ -50,7 +49,7 @@ std::optional<Layer> LayerThatGives(const Graph& graph, ValueId value) {
 // elements.
 struct NewOrder {
   std::vector<int32_t> channels;
-  ElementOrder order{1};
+  ElementOrder order;
 };
 
 // nullopt where the innermost elements of the result are no channels, or lie side by side already.
@@ -61,22 +60,20 @@ std::optional<NewOrder> OrderChannels(const ElementOrder& order, int32_t channel
   if (!is_channel(pieces.back()) || pieces.back().stride == 1) return std::nullopt;
   const auto cut = [&](const Piece& p) { return is_channel(p) && p.size * p.stride > channels; };
   if (std::ranges::any_of(pieces, cut)) return std::nullopt;
-  NewOrder result;
-  result.channels = {0};
+  std::vector<int32_t> former = {0};
   int64_t stride = 1;
   for (auto piece = pieces.rbegin(); piece != pieces.rend(); ++piece) {
     if (!is_channel(*piece)) continue;
-    const size_t inner = result.channels.size();
+    const size_t inner = former.size();
     for (size_t c = inner; c < inner * static_cast<size_t>(piece->size); ++c) {
-      result.channels.push_back(result.channels[c - inner] + static_cast<int32_t>(piece->stride));
+      former.push_back(former[c - inner] + static_cast<int32_t>(piece->stride));
     }
     piece->stride = stride;
     stride *= piece->size;
   }
   const TransposePlan plan = PlanTranspose(pieces);
-  result.order = ElementOrder(plan.shape.elements());
-  result.order.Transpose(plan.shape, plan.permutation);
-  return result;
+  // There are no more pieces than before.
+  return NewOrder{std::move(former), *ElementOrder::OfTranspose(plan.shape, plan.permutation)};
 }
 
 // Whether each channel of a constant with a row for each is whole bytes.
@@ -85,20 +82,11 @@ bool InWholeBytes(const TensorInfo& info) {
 }
 
 template <class T>
-void Order(ChannelValues<T>* values, const std::vector<int32_t>& channels) {
-  if (values->size() <= 1) return;
+void Order(ChannelValues<T>& values, const std::vector<int32_t>& channels) {
+  if (values.size() <= 1) return;
   std::vector<T> ordered;
-  for (const int32_t channel : channels) ordered.push_back((*values)[static_cast<size_t>(channel)]);
-  *values = ChannelValues<T>(std::move(ordered));
-}
-
-void Order(kernels::Tail* tail, const std::vector<int32_t>& channels) {
-  for (kernels::TailStage& stage : tail->stages) {
-    Order(&stage.requantize.multipliers, channels);
-    Order(&stage.requantize.shifts, channels);
-    Order(&stage.scales, channels);
-    Order(&stage.real_scales, channels);
-  }
+  for (const int32_t channel : channels) ordered.push_back(values[static_cast<size_t>(channel)]);
+  values = ChannelValues<T>(std::move(ordered));
 }
 
 // A constant with a row for each channel, in the new order.
@@ -110,8 +98,7 @@ ValueId OrderedRows(Graph& graph, ValueId rows, const std::vector<int32_t>& chan
   for (size_t c = 0; c < channels.size(); ++c) {
     std::memcpy(&bytes[c * size], from + static_cast<size_t>(channels[c]) * size, size);
   }
-  Order(&info.quantization.scales, channels);
-  Order(&info.quantization.zero_points, channels);
+  ForChannelValues(info.quantization, [&](auto& values) { Order(values, channels); });
   info.data = nullptr;
   return graph.AddConstant(std::move(info), bytes, graph.value(rows).name);
 }
@@ -122,7 +109,7 @@ ValueId OrderLayer(Graph& graph, const Layer& layer, const std::vector<int32_t>&
   for (size_t i = 1; i < node.inputs.size(); ++i) {
     if (node.inputs[i] != kNone) node.inputs[i] = OrderedRows(graph, node.inputs[i], channels);
   }
-  Order(&node.tail, channels);
+  ForChannelValues(node.tail, [&](auto& values) { Order(values, channels); });
   const auto put = [&](NodeId id, Node made) {
     const Shape shape = graph.value(made.outputs[0]).info.shape;
     const ValueId out = AddShaped(graph, made.outputs[0], shape);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "fusion/match.h"
+#include "fusion/rewrites/channel_values.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "kernels/space/space.h"
@@ -13,21 +14,20 @@ namespace {
 
 // The values of each channel of a constant, once for each output of a block.
 template <class T>
-void RepeatValues(ChannelValues<T>* values, int64_t times) {
-  if (values->size() <= 1) return;
+void RepeatValues(ChannelValues<T>& values, int64_t times) {
+  if (values.size() <= 1) return;
   std::vector<T> repeated;
   for (int64_t i = 0; i < times; ++i) {
-    for (const T value : *values) repeated.push_back(value);
+    for (const T value : values) repeated.push_back(value);
   }
-  *values = ChannelValues<T>(std::move(repeated));
+  values = ChannelValues<T>(std::move(repeated));
 }
 
 TensorInfo Repeated(const TensorInfo& info, int64_t times, const Shape& shape) {
   TensorInfo result = info;
   result.shape = shape;
   result.data = nullptr;
-  RepeatValues(&result.quantization.scales, times);
-  RepeatValues(&result.quantization.zero_points, times);
+  ForChannelValues(result.quantization, [&](auto& values) { RepeatValues(values, times); });
   return result;
 }
 
@@ -84,14 +84,8 @@ ValueId RepeatedBias(Graph& graph, ValueId id, int64_t times) {
   return graph.AddConstant(Repeated(bias.info, times, shape), bytes, bias.name);
 }
 
-// Stages that are without operands may have numbers for each channel all the same.
 kernels::Tail RepeatedTail(kernels::Tail tail, int64_t times) {
-  for (kernels::TailStage& stage : tail.stages) {
-    RepeatValues(&stage.requantize.multipliers, times);
-    RepeatValues(&stage.requantize.shifts, times);
-    RepeatValues(&stage.scales, times);
-    RepeatValues(&stage.real_scales, times);
-  }
+  ForChannelValues(tail, [&](auto& values) { RepeatValues(values, times); });
   return tail;
 }
 

@@ -99,6 +99,21 @@ Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape) {
   return MakeNode("RESHAPE", {from, AddInts(graph, shape.dims(), "shape")});
 }
 
+void InsertReshape(Graph& graph, NodeId at, ValueId from, ValueId to,
+                   const std::vector<int>& host_nodes) {
+  Node reshape = ReshapeTo(graph, from, Shape(graph.value(to).info.shape));
+  reshape.outputs = {to};
+  reshape.host_nodes = host_nodes;
+  graph.InsertBefore(at, std::move(reshape));
+}
+
+ValueId Reshaped(Graph& graph, NodeId at, ValueId from, const Shape& shape,
+                 const std::vector<int>& host_nodes) {
+  const ValueId to = AddShaped(graph, from, shape);
+  InsertReshape(graph, at, from, to, host_nodes);
+  return to;
+}
+
 Node Rearranged(Graph& graph, NodeId at, ValueId from, const ElementOrder& order, ValueId out,
                 const std::vector<int>& host_nodes) {
   const auto insert = [&](Node node, const Shape& result) {

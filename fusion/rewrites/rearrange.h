@@ -58,6 +58,13 @@ ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape);
 // RESHAPE of `from`, its output left to the caller.
 Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape);
 
+// RESHAPE of `from`, before `at`, that makes `to`.
+void InsertReshape(Graph& graph, NodeId at, ValueId from, ValueId to,
+                   const std::vector<int>& host_nodes);
+// The same of a new value, of `shape`.
+ValueId Reshaped(Graph& graph, NodeId at, ValueId from, const Shape& shape,
+                 const std::vector<int>& host_nodes);
+
 // Nodes before `at` that give `from` in `order`; then the node that makes `out` of that, which is
 // returned for the caller to place. All stand for `host_nodes`.
 Node Rearranged(Graph& graph, NodeId at, ValueId from, const ElementOrder& order, ValueId out,

@@ -66,8 +66,9 @@ std::optional<Reduction> PlanReduction(const Graph& graph, const Node& node) {
     }
     reduction.shape.push_back(size);
   }
-  reduction.order = ElementOrder(reduction.kept.elements());
-  if (!reduction.order.Transpose(reduction.kept, permutation)) return std::nullopt;
+  const auto order = ElementOrder::OfTranspose(reduction.kept, permutation);
+  if (!order) return std::nullopt;
+  reduction.order = *order;
   return reduction;
 }
 
@@ -87,10 +88,7 @@ bool ReduceBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   node.outputs = {kept};
   if (!context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(node))) return false;
   context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), host_nodes);
-  Node reshape = ReshapeTo(graph, reduction->source, reduction->shape);
-  reshape.outputs = {source};
-  reshape.host_nodes = host_nodes;
-  graph.InsertBefore(id, std::move(reshape));
+  InsertReshape(graph, id, reduction->source, source, host_nodes);
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, Rearranged(graph, id, kept, reduction->order, out, host_nodes));
   return true;

@@ -10,9 +10,7 @@ namespace {
 // In which order a TRANSPOSE gives its input's elements. Precondition: there are some.
 ElementOrder OrderGiven(const Graph& graph, const Node& transpose) {
   const Shape& shape = graph.value(transpose.inputs[0]).info.shape;
-  ElementOrder order(shape.elements());
-  order.Transpose(shape, PermutationOf(graph, transpose));
-  return order;
+  return *ElementOrder::OfTranspose(shape, PermutationOf(graph, transpose));
 }
 
 // The TRANSPOSE before `id` that gives the elements of `value`, if need be reshaped, in `order`;

@@ -103,12 +103,8 @@ ValueId UnderShape(Graph& graph, NodeId at, ValueId v, const Shape& shape) {
     constant.host_tensor = kNone;
     return graph.AddValue(std::move(constant));
   }
-  Node reshape = ReshapeTo(graph, v, shape);
-  const ValueId made = AddShaped(graph, v, shape);
-  reshape.outputs = {made};
-  reshape.host_nodes = graph.node(at).host_nodes;
-  graph.InsertBefore(at, std::move(reshape));
-  return made;
+  const std::vector<int> host_nodes = graph.node(at).host_nodes;
+  return Reshaped(graph, at, v, shape, host_nodes);
 }
 
 }  // namespace

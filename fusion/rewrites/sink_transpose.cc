@@ -182,11 +182,7 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
     if (move.operands[i]) {
       node.inputs[i] = TurnedOperand(graph, id, node.inputs[i], *move.operands[i], host_nodes);
     } else if (graph.value(node.inputs[i]).info.shape != source) {
-      Node reshape = ReshapeTo(graph, node.inputs[i], source);
-      node.inputs[i] = AddShaped(graph, node.inputs[i], source);
-      reshape.outputs = {node.inputs[i]};
-      reshape.host_nodes = host_nodes;
-      graph.InsertBefore(id, std::move(reshape));
+      node.inputs[i] = Reshaped(graph, id, node.inputs[i], source, host_nodes);
     }
   }
   const ValueId result = AddShaped(graph, out, source);

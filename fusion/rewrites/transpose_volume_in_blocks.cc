@@ -119,9 +119,7 @@ ElementOrder PlacesOf(const VolumeBlocks& blocks) {
   const auto& [z, y, x] = blocks.axes;
   const Shape apart(
       {blocks.batch, z.blocks, y.blocks, x.blocks, z.size, y.size, x.size, blocks.channels_out});
-  ElementOrder order(apart.elements());
-  order.Transpose(apart, std::array{0, 1, 4, 2, 5, 3, 6, 7});
-  return order;
+  return *ElementOrder::OfTranspose(apart, std::array{0, 1, 4, 2, 5, 3, 6, 7});
 }
 
 }  // namespace

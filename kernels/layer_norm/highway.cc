@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/row_sums-inl.h"
@@ -45,64 +46,11 @@ HWY_INLINE void AskFor(const float* x, size_t n) {
   for (size_t i = 0; i < n; i += 64 / sizeof(float)) hwy::Prefetch(x + i);
 }
 
-// Writes (x - centre) * inverse of a row, scaled and shifted; gamma and beta may be null.
-HWY_INLINE void Normalize(const float* x, float centre, float inverse, const float* gamma,
-                          const float* beta, float* y, size_t n) {
-  const hn::ScalableTag<float> d;
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < n; i += lanes) {
-    const size_t count = n - i < lanes ? n - i : lanes;
-    const auto difference = hn::Sub(LoadUpTo(d, x + i, count), hn::Set(d, centre));
-    auto v = hn::Mul(difference, hn::Set(d, inverse));
-    if (gamma != nullptr) v = hn::Mul(v, LoadUpTo(d, gamma + i, count));
-    if (beta != nullptr) v = hn::Add(v, LoadUpTo(d, beta + i, count));
-    StoreUpTo(v, d, y + i, count);
-  }
-}
-
-// gamma and beta may be null.
-void LayerNormRow(const float* x, const float* gamma, const float* beta, float* y, size_t n,
-                  const LayerNormParams& params, bool only_row) {
-  const auto terms = static_cast<float>(n);
-  if (only_row && gamma != nullptr) AskFor(gamma, n);
-  const float mean =
-      params.keeps_mean ? 0.0f : RowSum(x, n, [](auto v) HWY_ATTR { return v; }) / terms;
-  const float squares =
-      params.keeps_mean ? SumOfSquares(x, n, only_row) : RowSum(x, n, [&](auto v) HWY_ATTR {
-        const auto difference = hn::Sub(v, hn::Set(hn::ScalableTag<float>(), mean));
-        return hn::Mul(difference, difference);
-      });
-  const float inverse = 1.0f / std::sqrt(squares / terms + params.epsilon);
-  Normalize(x, mean, inverse, gamma, beta, y, n);
-}
-
-// The sums, in their order, of the lanes of as many vectors as each has lanes; `sums` is used up.
-template <class D, class V = hn::Vec<D>>
-HWY_INLINE V SumOfEach(D d, V* sums) {
-  for (size_t count = hn::MaxLanes(d) / 2; count > 0; count /= 2) {
-    for (size_t i = 0; i < count; ++i) {
-      const V a = sums[2 * i], b = sums[2 * i + 1];
-      sums[i] = hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
-    }
-  }
-  return sums[0];
-}
-
 // A row's elements in whole vectors and what is left. Loops over rows keep the mask of the rest.
 struct RowLength {
   explicit RowLength(size_t n, size_t lanes) : whole(n / lanes * lanes), rest(n - whole) {}
   size_t whole, rest;
 };
-
-// f(x[i]) of a row in the lanes of one vector, added up.
-template <class D, class F>
-HWY_INLINE hn::Vec<D> LaneSums(D d, const float* x, RowLength n, F f) {
-  auto sum = hn::Zero(d);
-  for (size_t i = 0; i < n.whole; i += hn::Lanes(d)) sum = hn::Add(sum, f(hn::LoadU(d, x + i)));
-  if (n.rest == 0) return sum;
-  const auto last = f(LoadPartial(d, x + n.whole, n.rest));
-  return hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n.rest), last));
-}
 
 // y[i] = (x[i] - centre) * inverse * gamma[i] + beta[i].
 template <bool kScaled, bool kShifted>
@@ -122,6 +70,57 @@ HWY_INLINE void ScaleAndShift(const float* x, float centre, float inverse, const
   if constexpr (kScaled) v = hn::Mul(v, LoadPartial(d, gamma + i, n.rest));
   if constexpr (kShifted) v = hn::Add(v, LoadPartial(d, beta + i, n.rest));
   StorePartial(v, d, y + i, n.rest);
+}
+
+// f(scaled, shifted): whether there are gamma and beta, as constants of the compiler.
+template <class F>
+HWY_INLINE void WithOperands(const float* gamma, const float* beta, F f) {
+  using std::bool_constant;
+  const auto shift = [&](auto scaled) HWY_ATTR {
+    beta ? f(scaled, bool_constant<true>()) : f(scaled, bool_constant<false>());
+  };
+  gamma ? shift(bool_constant<true>()) : shift(bool_constant<false>());
+}
+
+// gamma and beta may be null.
+void LayerNormRow(const float* x, const float* gamma, const float* beta, float* y, size_t n,
+                  const LayerNormParams& params, bool only_row) {
+  const auto terms = static_cast<float>(n);
+  if (only_row && gamma != nullptr) AskFor(gamma, n);
+  const float mean =
+      params.keeps_mean ? 0.0f : RowSum(x, n, [](auto v) HWY_ATTR { return v; }) / terms;
+  const float squares =
+      params.keeps_mean ? SumOfSquares(x, n, only_row) : RowSum(x, n, [&](auto v) HWY_ATTR {
+        const auto difference = hn::Sub(v, hn::Set(hn::ScalableTag<float>(), mean));
+        return hn::Mul(difference, difference);
+      });
+  const float inverse = 1.0f / std::sqrt(squares / terms + params.epsilon);
+  const RowLength length(n, hn::Lanes(hn::ScalableTag<float>()));
+  WithOperands(gamma, beta, [&](auto scaled, auto shifted) HWY_ATTR {
+    ScaleAndShift<scaled.value, shifted.value>(x, mean, inverse, gamma, beta, y, length);
+  });
+}
+
+// The sums, in their order, of the lanes of as many vectors as each has lanes; `sums` is used up.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V SumOfEach(D d, V* sums) {
+  for (size_t count = hn::MaxLanes(d) / 2; count > 0; count /= 2) {
+    for (size_t i = 0; i < count; ++i) {
+      const V a = sums[2 * i], b = sums[2 * i + 1];
+      sums[i] = hn::Add(hn::ConcatEven(d, b, a), hn::ConcatOdd(d, b, a));
+    }
+  }
+  return sums[0];
+}
+
+// f(x[i]) of a row in the lanes of one vector, added up.
+template <class D, class F>
+HWY_INLINE hn::Vec<D> LaneSums(D d, const float* x, RowLength n, F f) {
+  auto sum = hn::Zero(d);
+  for (size_t i = 0; i < n.whole; i += hn::Lanes(d)) sum = hn::Add(sum, f(hn::LoadU(d, x + i)));
+  if (n.rest == 0) return sum;
+  const auto last = f(LoadPartial(d, x + n.whole, n.rest));
+  return hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n.rest), last));
 }
 
 // As many rows as a vector has lanes at most, a mean and a variance in each lane.
@@ -161,15 +160,14 @@ void LayerNormRows(const SourceRows& x, const ResultRows& y, const float* gamma,
                    size_t n, const LayerNormParams& params) {
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<float>()));
   const RowLength length(n, kLanes);
-  const auto normalize = gamma && beta ? &NormalizeRows<true, true>
-                         : gamma       ? &NormalizeRows<true, false>
-                         : beta        ? &NormalizeRows<false, true>
-                                       : &NormalizeRows<false, false>;
-  for (int64_t first = 0; first < x.rows; first += kLanes) {
-    normalize({x.data + first * x.pitch, x.pitch, std::min(kLanes, x.rows - first)},
-              {y.data + first * y.pitch, y.pitch}, gamma, beta, length, static_cast<float>(n),
-              params.epsilon);
-  }
+  WithOperands(gamma, beta, [&](auto scaled, auto shifted) HWY_ATTR {
+    for (int64_t first = 0; first < x.rows; first += kLanes) {
+      NormalizeRows<scaled.value, shifted.value>(
+          {x.data + first * x.pitch, x.pitch, std::min(kLanes, x.rows - first)},
+          {y.data + first * y.pitch, y.pitch}, gamma, beta, length, static_cast<float>(n),
+          params.epsilon);
+    }
+  });
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
