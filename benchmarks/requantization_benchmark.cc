@@ -75,8 +75,7 @@ void FindFloats(benchmark::State& state, bool has_sign) {
 }
 
 const bool kRegistered = [] {
-  for (const Isa isa : {Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2}) {
-    if (!DetectIsa().includes(isa)) continue;
+  for (const Isa isa : OnThisMachine({Isa::kAvx512Vnni, Isa::kAvxVnni, Isa::kAvx2})) {
     const std::string level(IsaName(isa));
     for (const Tail tail : {Tail::kRelu, Tail::kSigned, Tail::kPowersOfTwo, Tail::kDeadChannels}) {
       for (const int32_t depth : {16, 96}) {
