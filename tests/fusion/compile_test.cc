@@ -228,33 +228,41 @@ TEST(Compile, RefusesATailThatNamesNoInput) {
   }
 }
 
+// Three floats `shift` bytes behind an aligned address.
+struct ShiftedConstant {
+  explicit ShiftedConstant(size_t by) : shift(by), bytes(sizeof kValues + shift) {
+    std::memcpy(bytes.data() + shift, kValues, sizeof kValues);
+  }
+  const std::byte* data() const { return bytes.data() + shift; }
+  Value value() const {
+    Value made;
+    made.info = {.type = DataType::kFloat32, .shape = {3}, .data = data()};
+    return made;
+  }
+  static constexpr float kValues[] = {1, -2, 3};
+  size_t shift;
+  std::vector<std::byte> bytes;
+};
+
 // Kernels read constants that lie well.
 TEST(Evaluate, AlignsConstants) {
   for (const size_t shift : {0, 1, 4}) {
-    const float values[] = {1, -2, 3};
-    std::vector<std::byte> bytes(sizeof values + shift);
-    std::memcpy(bytes.data() + shift, values, sizeof values);
+    const ShiftedConstant constant(shift);
     Graph graph;
-    Value value;
-    value.info = {.type = DataType::kFloat32, .shape = {3}, .data = bytes.data() + shift};
-    const ValueId v = graph.AddValue(std::move(value));
+    const ValueId v = graph.AddValue(constant.value());
     AlignConstants(graph);
-    const void* const data = graph.value(v).info.data;
-    EXPECT_EQ(data == bytes.data() + shift, shift != 1);
-    EXPECT_EQ(std::memcmp(data, values, sizeof values), 0);
+    const auto* const data = static_cast<const float*>(graph.value(v).info.data);
+    EXPECT_EQ(static_cast<const void*>(data) == constant.data(), shift != 1);
+    EXPECT_THAT(std::vector<float>(data, data + 3), ElementsAre(1, -2, 3));
   }
 }
 
 // What a file has at any address is computed from a copy.
 TEST(Evaluate, TakesConstantsAtAnyAddress) {
   for (const size_t shift : {0, 1, 2}) {
-    const float values[] = {1, -2, 3};
-    std::vector<std::byte> bytes(sizeof values + shift);
-    std::memcpy(bytes.data() + shift, values, sizeof values);
+    const ShiftedConstant constant(shift);
     GraphBuilder b;
-    Value value;
-    value.info = {.type = DataType::kFloat32, .shape = {3}, .data = bytes.data() + shift};
-    b.Output(b.Op("NEG", {b.graph().AddValue(std::move(value))}));
+    b.Output(b.Op("NEG", {b.graph().AddValue(constant.value())}));
     const auto made = Evaluate(b.graph(), b.graph().order()[0]);
     ASSERT_TRUE(made.ok()) << made.status().ToString();
     const auto* negated = static_cast<const float*>(made->at(0).info.data);

@@ -162,6 +162,18 @@ TEST(ResizeBilinearTest, SeparableHasTheReferencesBits) {
   EXPECT_GT(compared, 150 * isas);
 }
 
+// An image of 4 x 4 pixels made `scale` times as large, half-pixel centers.
+template <class T>
+void ExpectSeparable(const TestTensor& in, int32_t scale) {
+  OpTester tester("RESIZE_BILINEAR");
+  tester.params<ResizeParams>().half_pixel_centers = true;
+  tester.Input(in).Constant(Ints({4 * scale, 4 * scale}));
+  ASSERT_TRUE(tester.Infer().ok());
+  Random random(scale);
+  SCOPED_TRACE(random.Trace());
+  EXPECT_GT(CompareWithReference<T>("separable", tester, random), 0);
+}
+
 // The extremes of every sum: halves of either sign, the smallest and largest values, weights
 // outside of [0, 1] at the edges of half-pixel sampling.
 TEST(ResizeBilinearTest, SeparableAtTheExtremes) {
@@ -171,13 +183,7 @@ TEST(ResizeBilinearTest, SeparableAtTheExtremes) {
       TestTensor in({.type = type, .shape = {1, 4, 4, 2}});
       for (int i = 0; i < 32; ++i)
         in.at<uint8_t>(i) = static_cast<uint8_t>(low + (i % 5 < 2 ? 0 : 255));
-      OpTester tester("RESIZE_BILINEAR");
-      tester.params<ResizeParams>().half_pixel_centers = true;
-      tester.Input(in).Constant(Ints({4 * scale, 4 * scale}));
-      ASSERT_TRUE(tester.Infer().ok());
-      Random random(scale);
-      SCOPED_TRACE(random.Trace());
-      EXPECT_GT(CompareWithReference<uint8_t>("separable", tester, random), 0);
+      ExpectSeparable<uint8_t>(in, scale);
     }
   }
 }
@@ -186,13 +192,7 @@ TEST(ResizeBilinearTest, SeparableAtTheExtremesOfInt16) {
   for (const int32_t scale : {2, 16, 32, 64}) {
     TestTensor in({.type = DataType::kInt16, .shape = {1, 4, 4, 2}});
     for (int i = 0; i < 32; ++i) in.at<int16_t>(i) = i % 5 < 2 ? INT16_MIN : INT16_MAX - i % 2;
-    OpTester tester("RESIZE_BILINEAR");
-    tester.params<ResizeParams>().half_pixel_centers = true;
-    tester.Input(in).Constant(Ints({4 * scale, 4 * scale}));
-    ASSERT_TRUE(tester.Infer().ok());
-    Random random(scale);
-    SCOPED_TRACE(random.Trace());
-    EXPECT_GT(CompareWithReference<int16_t>("separable", tester, random), 0);
+    ExpectSeparable<int16_t>(in, scale);
   }
 }
 

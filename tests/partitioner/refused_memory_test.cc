@@ -33,12 +33,7 @@ std::vector<std::byte> EverythingThatTakesMemory() {
       b.Op("WHERE", {b.Op("GREATER", {chosen, layer}, {1, 8}, kBool)}, {8, 2}, DataType::kInt64);
   // What is between them has memory of the partition's, once a run has its shape.
   b.End({b.Op("TANH", {chosen}, {1, 8}), b.Op("NEG", {places}, {8, 2}, DataType::kInt64)});
-  b.Below(20, {{20, 1, 6}, {1, 8}});
-  b.AddSubgraph("body");
-  const int turn = b.In(Shape(), kInt), sequence = b.In({20, 1, 6}), before = b.In({1, 8});
-  const int row = b.Dense(b.Op("GATHER", {sequence, turn}, {1, 6}), {1, 6}, 8);
-  const int sum = b.Op("ADD", {row, b.Dense(before, {1, 8}, 8)}, {1, 8});
-  b.End({b.Next(turn), sequence, b.Op("TANH", {sum}, {1, 8})});
+  b.TurnsOverRows();
   for (const char* name : {"ABS", "NEG"}) {
     b.AddSubgraph(name);
     const int value = b.In({1, 8});

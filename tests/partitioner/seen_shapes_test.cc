@@ -66,12 +66,7 @@ const std::pair<const char*, Model> kModels[] = {
            tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), rows, state},
            {b.AddTensor("count", kInt, Shape()), b.AddTensor("same", kFloat, {20, 1, 6}), last});
        b.End({last});
-       b.Below(20, {{20, 1, 6}, {1, 8}});
-       b.AddSubgraph("body");
-       const int turn = b.In(Shape(), kInt), sequence = b.In({20, 1, 6}), before = b.In({1, 8});
-       const int row = b.Dense(b.Op("GATHER", {sequence, turn}, {1, 6}), {1, 6}, 8);
-       const int sum = b.Op("ADD", {row, b.Dense(before, {1, 8}, 8)}, {1, 8});
-       b.End({b.Next(turn), sequence, b.Op("TANH", {sum}, {1, 8})});
+       b.TurnsOverRows();
      }},
 };
 

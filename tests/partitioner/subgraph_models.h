@@ -68,6 +68,16 @@ class Builder : public interpreter::ModelWriter {
     End({Op("LESS", {count, Number(limit)}, Shape(), kBool)});
   }
   int Next(int count) { return Op("ADD", {count, Number(1)}, Shape(), kInt); }
+  // The condition and the body of a recurrent network's loop over a sequence of 20 rows of 6, with
+  // a state of 8 cells.
+  void TurnsOverRows() {
+    Below(20, {{20, 1, 6}, {1, 8}});
+    AddSubgraph("body");
+    const int turn = In(Shape(), kInt), sequence = In({20, 1, 6}), before = In({1, 8});
+    const int row = Dense(Op("GATHER", {sequence, turn}, {1, 6}), {1, 6}, 8);
+    const int sum = Op("ADD", {row, Dense(before, {1, 8}, 8)}, {1, 8});
+    End({Next(turn), sequence, Op("TANH", {sum}, {1, 8})});
+  }
 
  private:
   kernels::testing::Random random_{1};
