@@ -59,12 +59,13 @@ Place DepthWalker::RowValue(int row, int64_t displacement) const {
   }
 }
 
-void DepthWalker::Walk(int accumulators, const Step& step) {
+void DepthWalker::Walk(int accumulators, int chains, const Step& step) {
   const int64_t steps = depth_.steps(values_);
   const bool is_short = steps <= kStraightSteps && steps * accumulators <= kStraightMultiplies;
   if (is_short || depth_.outer == 1) {
     for (int64_t i = 0; i < depth_.outer; ++i) {
-      for (const auto& run : depth_.runs) WalkRun(i * depth_.outer_step, run, accumulators, step);
+      for (const auto& run : depth_.runs)
+        WalkRun(i * depth_.outer_step, run, accumulators, chains, step);
     }
     return;
   }
@@ -73,7 +74,7 @@ void DepthWalker::Walk(int accumulators, const Step& step) {
   Xbyak::Label next;
   a_.align(16);
   a_.L(next);
-  for (const DepthRuns::Run& run : depth_.runs) WalkRun(0, run, accumulators, step);
+  for (const DepthRuns::Run& run : depth_.runs) WalkRun(0, run, accumulators, chains, step);
   Flush(depth_.outer_step);
   a_.dec(r_.outer);
   a_.jnz(next, Assembler::T_NEAR);
@@ -87,13 +88,16 @@ int64_t DepthWalker::Unroll(int64_t steps, int accumulators) const {
   return steps >= kLongRun ? kLongUnroll : kUnroll;
 }
 
-void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators,
+void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators, int chains,
                           const Step& step) {
   const int64_t start = origin + run.offset, steps = (run.length + values_ - 1) / values_;
   const auto values = [&](int64_t i) { return std::min(values_, run.length - i * values_); };
-  const int64_t unroll = Unroll(steps, accumulators);
+  const auto chain = [&](int64_t i) { return static_cast<int>(i % chains); };
+  const int64_t unroll = std::max<int64_t>(chains, Unroll(steps, accumulators));
   if (steps < 2 * unroll) {
-    for (int64_t i = 0; i < steps; ++i) step(start + i * kStepBytes - a_offset_, values(i));
+    for (int64_t i = 0; i < steps; ++i) {
+      step(start + i * kStepBytes - a_offset_, values(i), chain(i));
+    }
     return;
   }
   // Whole steps alone: the last one may be another code.
@@ -103,13 +107,13 @@ void DepthWalker::WalkRun(int64_t origin, const DepthRuns::Run& run, int accumul
   Xbyak::Label next;
   a_.align(32);
   a_.L(next);
-  for (int64_t i = 0; i < unroll; ++i) step(i * kStepBytes, values_);
+  for (int64_t i = 0; i < unroll; ++i) step(i * kStepBytes, values_, chain(i));
   Flush(start + unroll * kStepBytes);
   a_.dec(r_.count);
   a_.jnz(next, Assembler::T_NEAR);
   a_offset_ = start + loops * unroll * kStepBytes;
   for (int64_t i = loops * unroll; i < steps; ++i) {
-    step((i - loops * unroll) * kStepBytes, values(i));
+    step((i - loops * unroll) * kStepBytes, values(i), chain(i));
   }
 }
 

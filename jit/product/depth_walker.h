@@ -21,6 +21,15 @@ using kernels::DepthRuns;
 // longer rolled.
 bool RollsLoops(int64_t line_rows, int64_t weights_bytes);
 
+// In how many chains of sums a tile of so few accumulators takes the steps of the depth in turn, a
+// power of two: a multiplication waits 4 cycles for the sum that it continues, and two can begin in
+// each. The sums of the chains are added when the depth is done, which takes 4 cycles for each
+// time that their number is halved.
+constexpr int SumChains(int64_t accumulators, int64_t steps) {
+  if (accumulators > 4 || steps < 8) return 1;
+  return accumulators > 2 ? 2 : 4;
+}
+
 class DepthWalker {
  public:
   static constexpr int kBases = 4;        // row base registers
@@ -46,12 +55,13 @@ class DepthWalker {
   // Is called before each tile: the rows are those at `a`, the weights those at `weights`.
   void Start(int rows);
   // Calls `step` for every step, in order; it reads `values` values, of which the last step of a
-  // run may have fewer. `accumulators`: of the tile.
-  using Step = std::function<void(int64_t displacement, int64_t values)>;
-  void Walk(int accumulators, const Step& step);
+  // run may have fewer, and adds to the sums of one of `chains` chains. `accumulators`: of the
+  // tile, those of all chains.
+  using Step = std::function<void(int64_t displacement, int64_t values, int chain)>;
+  void Walk(int accumulators, int chains, const Step& step);
   // Calls it for a step of `values` values at `displacement`, behind all others.
   void Once(int64_t displacement, int64_t values, const Step& step) const {
-    step(displacement - a_offset_, values);
+    step(displacement - a_offset_, values, 0);
   }
   // Behind the last step: the register `weights` is where Weights(0) is.
   void Settle() { Flush(a_offset_); }
@@ -63,7 +73,8 @@ class DepthWalker {
   void SkipWeights(int64_t bytes) { w_offset_ += bytes; }
 
  private:
-  void WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators, const Step& step);
+  void WalkRun(int64_t origin, const DepthRuns::Run& run, int accumulators, int chains,
+               const Step& step);
   // Moves the row bases to `a_offset`, and the weights' register to the next weights.
   void Flush(int64_t a_offset);
   void MoveBases(int64_t bytes);

@@ -39,6 +39,10 @@ class GemmS8Emitter : public Assembler {
   size_t EmitFunction(const Tile& tile) {
     tile_ = tile;
     half_ = LastIsHalf(spec_, tile.last_lanes);
+    // A pair product's addition waits one cycle for the one before.
+    chains_ = HasDotProduct(spec_.isa)
+                  ? SumChains(tile.rows * tile.vectors, DepthGroups(spec_.depth, spec_.isa))
+                  : 1;
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums());
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
@@ -58,11 +62,15 @@ class GemmS8Emitter : public Assembler {
   int weight(int v) const { return isa().registers() - 1 - spec_.flips - v; }
   int broadcast(int row) const {
     const int top = weight(tile_.vectors);
-    const bool two = HasDotProduct(spec_.isa) && top - 1 >= tile_.rows * tile_.vectors;
+    const bool two = HasDotProduct(spec_.isa) && top - 1 >= accumulators() * chains_;
     return top - (two ? row % 2 : 0);
   }
   int product() const { return weight(tile_.vectors) - 1; }
-  int acc(int row, int v) const { return row * tile_.vectors + v; }
+  int accumulators() const { return tile_.rows * tile_.vectors; }
+  // Behind the first chain's, whose sums those of the others are added to, come theirs.
+  int acc(int row, int v, int chain = 0) const {
+    return chain * accumulators() + row * tile_.vectors + v;
+  }
   SumTile Sums() const {
     return {.rows = tile_.rows,
             .vectors = tile_.vectors,
@@ -82,15 +90,17 @@ class GemmS8Emitter : public Assembler {
     spec_.constants_apart ? mov(w_, Constants()) : mov(w_, panel_);
     walk_.Start(tile_.rows);
     StartFromBias();
+    for (int i = accumulators(); i < accumulators() * chains_; ++i) Zero(i);
     if (spec_.constants_apart) {
       mov(w_, panel_);
     } else {
       walk_.SkipWeights(tile_.vectors * isa().bytes);
     }
-    const auto step = [&](int64_t at, int64_t values) { Step(at, values); };
-    walk_.Walk(tile_.rows * tile_.vectors, step);
+    const auto step = [&](int64_t at, int64_t values, int chain) { Step(at, values, chain); };
+    walk_.Walk(accumulators() * chains_, chains_, step);
     for (const TermGroup& group : spec_.again) walk_.Once(group.offset, group.length, step);
     walk_.Settle();
+    AddChains();
     FinishTile();
   }
 
@@ -125,8 +135,17 @@ class GemmS8Emitter : public Assembler {
     }
   }
 
+  void AddChains() {
+    for (int sums = accumulators() * chains_ / 2; sums >= accumulators(); sums /= 2) {
+      for (int i = 0; i < sums; ++i) {
+        const int v = i % tile_.vectors;
+        vpaddd(Part(i, v), Part(i, v), Part(i + sums, v));
+      }
+    }
+  }
+
   // One group of the depth: each row's values times the vectors of weights.
-  void Step(int64_t displacement, int64_t values) {
+  void Step(int64_t displacement, int64_t values, int chain) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * spec_.weight_bytes())]; };
     if (tile_.rows > 1) {
@@ -141,9 +160,9 @@ class GemmS8Emitter : public Assembler {
       }
       for (int v = 0; v < vectors; ++v) {
         if (tile_.rows > 1) {
-          Multiply(v, acc(row, v), b, Part(weight(v), v));
+          Multiply(v, acc(row, v, chain), b, Part(weight(v), v));
         } else {
-          Multiply(v, acc(row, v), b, w(v));
+          Multiply(v, acc(row, v, chain), b, w(v));
           if (spec_.prefetch_weights) {
             prefetcht0(ptr[walk_.Weights(v * spec_.weight_bytes() + kPrefetch)]);
           }
@@ -215,6 +234,7 @@ class GemmS8Emitter : public Assembler {
   const GemmS8Spec& spec_;
   Tile tile_;
   bool half_ = false;  // LastIsHalf
+  int chains_ = 1;
 
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
   const Reg64 a_ = rbp, count_ = r12, w_ = r14, pointer_ = r15, layer_ = rcx;
