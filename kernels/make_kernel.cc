@@ -6,7 +6,7 @@ namespace {
 class FunctionKernel final : public Kernel {
  public:
   FunctionKernel(std::string name, Work work, KernelBody body)
-      : name_(std::move(name)), work_(work), body_(std::move(body)) {}
+      : body_(std::move(body)), work_(work), name_(std::move(name)) {}
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return work_.units; }
   int64_t grain(int) const override { return work_.grain; }
@@ -17,9 +17,9 @@ class FunctionKernel final : public Kernel {
   }
 
  private:
-  std::string name_;
+  KernelBody body_;  // first: all that a run reads lies in the object's first 64 bytes
   Work work_;
-  KernelBody body_;
+  std::string name_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "kernels/elementwise/byte_map.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -256,25 +257,37 @@ void MapRows(const MapBytes& map, const CopyLoops& loops, const uint8_t* in, int
   }
 }
 
+// The units of `plan`, or the `whole` bytes that lie one after the other on both sides. What the
+// latter read comes first: of thousands of small steps each finds its numbers in L2 at best.
+struct PlannedMap {
+  int64_t whole;  // 0: by the plan
+  MapBytes map;
+  BroadcastPlan plan;
+  CopyLoops loops;
+
+  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
+    const auto* const in = static_cast<const uint8_t*>(args.inputs[0]);
+    auto* const out = static_cast<uint8_t*>(args.outputs[0]);
+    if (whole != 0) return map(in, out, whole);
+    plan.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
+      MapRows(map, loops, in + block.offsets[0], plan.row_stride(0), out + block.offsets[1],
+              plan.row_stride(1), block.rows, block.count, args.scratch);
+    });
+  }
+};
+
 std::unique_ptr<Kernel> MakeMap(const OpDescription& op, std::string name, Isa isa, MapBytes map) {
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   const bool in_place = op.inputs[0].pitch() == op.outputs[0].pitch();
-  const bool joins =
-      plan.row_elements() <= kLongestJoined && plan.row_stride(1) != plan.row_elements();
-  return MakeKernel(
-      std::move(name),
-      {.units = plan.units(),
-       .grain = GrainFor(plan.unit_elements()),
-       .scratch_bytes = joins ? size_t{BroadcastPlan::kPiece} : 0,
-       .in_place_input = in_place ? 0 : -1},
-      [=, loops = CopyLoopsFor(isa), map = std::move(map)](const KernelArgs& args, int64_t begin,
-                                                           int64_t end) {
-        plan.ForEachBlock(begin, end, [&](const BroadcastPlan::Block& block) {
-          MapRows(map, loops, static_cast<const uint8_t*>(args.inputs[0]) + block.offsets[0],
-                  plan.row_stride(0), static_cast<uint8_t*>(args.outputs[0]) + block.offsets[1],
-                  plan.row_stride(1), block.rows, block.count, args.scratch);
-        });
-      });
+  const int64_t n = plan.row_elements();
+  const bool joins = n <= kLongestJoined && plan.row_stride(1) != n;
+  const bool is_one_row = plan.units() == 1 && plan.unit_elements() == n;
+  return MakeKernel(std::move(name),
+                    {.units = plan.units(),
+                     .grain = GrainFor(plan.unit_elements()),
+                     .scratch_bytes = joins ? size_t{BroadcastPlan::kPiece} : 0,
+                     .in_place_input = in_place ? 0 : -1},
+                    PlannedMap{is_one_row ? n : 0, std::move(map), plan, CopyLoopsFor(isa)});
 }
 
 // Maps with the vectors of a tail.
@@ -306,11 +319,12 @@ Result<std::unique_ptr<Kernel>> MakeByteMap(const OpDescription& op, const std::
   FUSELITE_ASSIGN_OR_RETURN(auto* const by_lines, kMap.Require(isa));
   const bool draft = table.empty();
   if (BytePermutes* const permutes = BytePermutesFor(isa); permutes != nullptr && !draft) {
-    return MakeMap(
-        op, name + " permutes " + SimdName(isa), isa,
-        [permutes, table = std::move(table)](const uint8_t* in, uint8_t* out, int64_t n) {
-          permutes(std::span<const uint8_t, 256>(table), in, out, n);
-        });
+    std::array<uint8_t, 256> entries;
+    std::ranges::copy(table, entries.begin());
+    return MakeMap(op, name + " permutes " + SimdName(isa), isa,
+                   [permutes, entries](const uint8_t* in, uint8_t* out, int64_t n) {
+                     permutes(entries, in, out, n);
+                   });
   }
   constexpr auto kWithin = FUSELITE_SIMD_TABLE(MapWithin);
   const bool signed_in = op.inputs[0].type == DataType::kInt8;

@@ -90,6 +90,19 @@ JoinedRows::JoinedRows(const OpDescription& op, Isa isa)
   if (joins_ && IsDense(op.outputs[0]) && plan_.units() > 1 && plan_.unit_elements() < kShortRow) {
     blocks_together_ = BroadcastPlan::kPiece / std::max<int64_t>(plan_.unit_elements(), 1);
   }
+  if (plan_.units() == 1) FindOneBlock();
+}
+
+// Rows that are joined wait for what is drawn out in scratch.
+void JoinedRows::FindOneBlock() {
+  plan_.ForEachBlock(0, 1, [&](const BroadcastPlan::Block& block) {
+    const auto operand = [&](int k) {
+      return Operand{nullptr, plan_.row_stride(k), plan_.stride(k)};
+    };
+    is_one_block_ = !joins_ || block.rows == 1;
+    block_ =
+        MakeBlock(operand(0), operand(1), nullptr, plan_.row_stride(2), block.rows, block.count);
+  });
 }
 
 size_t JoinedRows::scratch_bytes() const {

@@ -34,6 +34,13 @@ class JoinedRows {
   // f(block) for the blocks of units [begin, end) of the plan. Uses args.scratch.
   template <class F>
   void ForEach(const KernelArgs& args, int64_t begin, int64_t end, F f) const {
+    if (is_one_block_) {
+      RowBlock block = block_;
+      block.x = args.inputs[0];
+      block.y = args.inputs[1];
+      block.out = args.outputs[0];
+      return f(block);
+    }
     if (blocks_together_ > 1) {
       for (int64_t unit = begin; unit < end; unit += blocks_together_) {
         f(JoinBlocks(args, unit, std::min(end, unit + blocks_together_)));
@@ -65,6 +72,12 @@ class JoinedRows {
   void GatherBlock(const BroadcastPlan::Block& block, int k, const std::byte* data,
                    std::byte* out) const;
 
+  void FindOneBlock();
+
+  // Where one unit is all, as in the steps of unrolled recurrent networks, without its addresses.
+  // It lies in front: of thousands of such steps each finds its numbers in L2 at best.
+  bool is_one_block_ = false;
+  RowBlock block_{};
   BroadcastPlan plan_;
   CopyLoops loops_;
   int64_t size_, out_size_;  // of an element, in bytes

@@ -40,8 +40,8 @@ struct SumExceptions {
   struct Pair {
     int32_t x, y, result;
   };
-  std::array<Pair, kMost> pairs{};
   int count = 0;
+  std::array<Pair, kMost> pairs{};
 };
 
 struct NearFloatSum {
