@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "partitioner/list_writes.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -150,6 +151,7 @@ class Chooser {
     partition.nodes.reserve(candidate.host.nodes.size());
     for (int node : candidate.host.nodes) partition.nodes.push_back(of_node_.at(node)->node);
     makers_.Follow(partition);
+    TakeListWrites(*context_, partition);
     const auto possible = [&](int node) { return of_node_.at(node)->possible; };
     // Nothing can be said of shapes that are not there yet.
     if (std::ranges::none_of(candidate.host.nodes, possible)) {

@@ -9,6 +9,7 @@
 #include "partitioner/host_call.h"
 #include "partitioner/host_memory.h"
 #include "partitioner/host_outputs.h"
+#include "partitioner/list_writes.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 
@@ -91,6 +92,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   } else {
     FUSELITE_RETURN_IF_ERROR(ReadNodes(context, host, partition));
     facts.makers->Follow(partition);
+    TakeListWrites(*context, partition);
   }
   // Without variables the delegate remembers nothing of the context.
   if (!variables_->handles().empty()) {
