@@ -31,6 +31,36 @@ bool SameBytes(const void* a, const void* b, size_t bytes) {
   return bytes == 0 || (a != nullptr && b != nullptr && std::memcmp(a, b, bytes) == 0);
 }
 
+// The input in whose place the code writes `output`, where nothing else reads that input; -1: none.
+int InputInPlace(const Executable& code, int output) {
+  const auto is_output = [&](int id) {
+    const Value& value = code.values()[static_cast<size_t>(id)];
+    return value.placement == Placement::kOutput && value.index == output;
+  };
+  const auto writes = [&](const Step& step) {
+    return std::ranges::any_of(step.outputs, is_output);
+  };
+  const auto step = std::ranges::find_if(code.steps(), writes);
+  if (step == code.steps().end() || std::ranges::count_if(code.steps(), writes) > 1) return -1;
+  const int place = step->kernel->in_place_input();
+  if (place < 0) return -1;
+  const Value& over = code.values()[static_cast<size_t>(step->inputs[place])];
+  const size_t bytes = code.output_bytes(output);
+  if (over.placement != Placement::kInput || over.bytes != bytes ||
+      code.input_bytes(over.index) != bytes) {
+    return -1;
+  }
+  int readers = 0;
+  for (const Step& reader : code.steps()) {
+    readers += static_cast<int>(std::ranges::count_if(reader.inputs, [&](int id) {
+      if (id < 0) return false;
+      const Value& value = code.values()[static_cast<size_t>(id)];
+      return value.placement == Placement::kInput && value.index == over.index;
+    }));
+  }
+  return readers == 1 ? over.index : -1;
+}
+
 }  // namespace
 
 Status LoopTurns::SetUpTest(const fusion::CompileOptions& options) {
@@ -55,10 +85,10 @@ void LoopTurns::AddSources(const TfLiteContext* body, const Partition& partition
   for (size_t i = 0; i < segment.built.outputs.size(); ++i) {
     const BoundTensor& output = segment.built.outputs[i];
     sources_.push_back({Source::Kind::kResult, output.tensor, static_cast<int>(i)});
-    memory_.emplace_back(output.bytes);
-    results_[1].push_back(memory_.back().data());
+    Target& target = targets_.emplace_back();
+    target.own = AlignedBuffer(output.bytes);
+    target.over = InputInPlace(*segment.executable, static_cast<int>(i));
   }
-  results_[0].resize(results_[1].size());
   for (const ConstantOutput& constant : segment.constants) {
     sources_.push_back({Source::Kind::kConstant, constant.tensor, -1, constant.value.info.data});
   }
@@ -103,8 +133,9 @@ Status LoopTurns::SetUp(const TfLiteContext* body, const Partition& partition,
     }
     tested_.push_back(std::move(tested));
   }
-  const bool memory = std::ranges::equal(memory_, segment.built.outputs, {}, &AlignedBuffer::size,
-                                         &BoundTensor::bytes);
+  const bool memory = std::ranges::equal(
+      targets_, segment.built.outputs, {}, [](const Target& target) { return target.own.size(); },
+      &BoundTensor::bytes);
   return memory ? Status() : OutOfMemory("no memory for the values of a loop");
 }
 
@@ -116,7 +147,7 @@ bool LoopTurns::Arrive(const TfLiteContext* body) {
   }
   for (Source& source : sources_) {
     void* const data = body->tensors[source.tensor].data.data;
-    if (source.kind == Source::Kind::kResult) results_[0][source.output] = data;
+    if (source.kind == Source::Kind::kResult) targets_[source.output].host = data;
     if (source.kind == Source::Kind::kGiven) source.data = data;
   }
   for (Tested& tested : tested_) {
@@ -166,7 +197,21 @@ void LoopTurns::Remember() {
 }
 
 const void* LoopTurns::DataOf(const Source& source) const {
-  return source.kind == Source::Kind::kResult ? results_[side_][source.output] : source.data;
+  return source.kind == Source::Kind::kResult ? targets_[source.output].written : source.data;
+}
+
+// Over what the last turn wrote, where nothing but that input reads it; else by turns.
+void* LoopTurns::TargetOf(size_t i) const {
+  const Target& target = targets_[i];
+  const auto reads = [&](const Place& place) { return place.now == target.written; };
+  const auto writes_over = [&](const Place& place) {
+    return place.input == target.over && reads(place);
+  };
+  if (target.over >= 0 && std::ranges::any_of(places_, writes_over) &&
+      std::ranges::count_if(places_, reads) == 1) {
+    return target.written;
+  }
+  return target.written == target.host ? target.own.data() : target.host;
 }
 
 const void* LoopTurns::NextOf(const Place& place) const {
@@ -197,6 +242,18 @@ Result<bool> LoopTurns::Test() {
   return more_ != 0;
 }
 
+Status LoopTurns::RunTurn(Segment& segment, FunctionRef<Status(Segment& segment)> run) {
+  for (Place& place : places_) {
+    place.now = place.next;
+    if (place.input >= 0) segment.execution->BindInput(place.input, place.now);
+  }
+  for (size_t i = 0; i < targets_.size(); ++i) {
+    targets_[i].written = TargetOf(i);
+    segment.execution->BindOutput(static_cast<int>(i), targets_[i].written);
+  }
+  return run(segment);
+}
+
 Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Segment& segment,
                       const fusion::CompileOptions& options,
                       FunctionRef<Status(Segment& segment)> run) {
@@ -204,26 +261,18 @@ Status LoopTurns::Run(const TfLiteContext* body, const Partition& partition, Seg
   const bool remembered = std::exchange(remembers_, false);
   if (!possible_ || !Arrive(body)) return run(segment);
   if (remembered && !MayBeFirstTurn(body)) Learn();
-  side_ = 0;
+  for (Target& target : targets_) target.written = target.host;
   FUSELITE_RETURN_IF_ERROR(run(segment));
   for (int turn = 1; turn < kTurnsAtOnce && Choose(); ++turn) {
     FUSELITE_ASSIGN_OR_RETURN(const bool more, Test());
     if (!more) break;
-    side_ = 1 - side_;
-    for (Place& place : places_) {
-      place.now = place.next;
-      if (place.input >= 0) segment.execution->BindInput(place.input, place.now);
-    }
-    for (size_t i = 0; i < results_[side_].size(); ++i) {
-      segment.execution->BindOutput(static_cast<int>(i), results_[side_][i]);
-    }
-    FUSELITE_RETURN_IF_ERROR(run(segment));
+    FUSELITE_RETURN_IF_ERROR(RunTurn(segment, run));
   }
   Remember();
-  if (side_ == 0) return Status();
-  for (size_t i = 0; i < memory_.size(); ++i) {
-    std::copy_n(memory_[i].as<std::byte>(), memory_[i].size(),
-                static_cast<std::byte*>(results_[0][i]));
+  for (const Target& target : targets_) {
+    if (target.written == target.host) continue;
+    std::copy_n(target.own.as<std::byte>(), target.own.size(),
+                static_cast<std::byte*>(target.host));
   }
   return Status();
 }

@@ -79,6 +79,10 @@ class LoopTurns {
   void Remember();
   // Where it is behind this turn.
   const void* DataOf(const Source& source) const;
+  // Where the turn that the places are set for writes result `i`.
+  void* TargetOf(size_t i) const;
+  // One turn, whose results are written to written_.
+  Status RunTurn(Segment& segment, FunctionRef<Status(Segment& segment)> run);
   const void* NextOf(const Place& place) const;
   // Finds the values of the next turn; false where that takes the host.
   bool Choose();
@@ -90,10 +94,16 @@ class LoopTurns {
   std::vector<Source> sources_;
   std::vector<Place> places_;
   std::vector<Tested> tested_;
-  // Where results are written: the host's memory and memory of the loop's own, by turns.
-  std::vector<void*> results_[2];
-  std::vector<AlignedBuffer> memory_;
-  int side_ = 0;
+  // What the loop knows of a result of the segment's.
+  struct Target {
+    void* host = nullptr;  // the host's memory
+    AlignedBuffer own;     // where turns write that may not write there
+    void* written = nullptr;
+    // The input that it may be written over, as a list of which a turn writes one element; -1:
+    // none.
+    int over = -1;
+  };
+  std::vector<Target> targets_;
   std::unique_ptr<Program> program_;  // of the condition
   Segment* test_ = nullptr;
   uint8_t more_ = 0;  // a bool that the body may hand on as a caller wrote it: any byte

@@ -212,52 +212,69 @@ TEST(ListWrite, OfNodesWithoutOperands) {
 }
 
 using testing::Builder;
+using testing::kFloat;
+using testing::kInt;
 
 // Writes an element into `list` at `turn`, and gives the list.
 int WriteElement(Builder& b, int list, int turn, int next, int element) {
   const auto vector = [&](int first, int32_t others) {
     const int whole =
-        b.Op("RESHAPE", {first, b.AddConstant("one", testing::kInt, {1}, std::vector{1})}, {1},
-             testing::kInt);
-    const int rest = b.AddConstant("rest", testing::kInt, {2}, std::vector{others, others});
-    return b.Op("CONCATENATION", {whole, rest}, {3}, testing::kInt);
+        b.Op("RESHAPE", {first, b.AddConstant("one", kInt, {1}, std::vector{1})}, {1}, kInt);
+    const int rest = b.AddConstant("rest", kInt, {2}, std::vector{others, others});
+    return b.Op("CONCATENATION", {whole, rest}, {3}, kInt);
   };
   const auto all = [&](int32_t value) {
-    return b.AddConstant("all", testing::kInt, {3}, std::vector{value, value, value});
+    return b.AddConstant("all", kInt, {3}, std::vector{value, value, value});
   };
   const int head = b.Op("SLICE", {list, all(0), vector(turn, -1)}, {0, 1, 8});
   const int tail = b.Op("SLICE", {list, vector(next, 0), all(-1)}, {0, 1, 8});
   return b.Op("CONCATENATION", {head, element, tail}, {20, 1, 8});
 }
 
-// A recurrent layer that gives all turns' results: its turns are computed in one call of the body.
-TEST(ListWrite, OfALoopsTurns) {
-  Builder b;
-  const int sequence = b.In({20, 1, 6});
-  const std::vector<float> nothing(160);
-  const int list = b.AddConstant("list", testing::kFloat, {20, 1, 8}, nothing);
-  const int state = b.AddConstant("state", testing::kFloat, {1, 8}, std::vector<float>(8));
-  const int count = b.AddTensor("count", testing::kInt, Shape());
-  const int same = b.AddTensor("same", testing::kFloat, {20, 1, 6});
-  const int written = b.AddTensor("written", testing::kFloat, {20, 1, 8});
-  const int last = b.AddTensor("last", testing::kFloat, {1, 8});
-  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {b.Number(0), sequence, list, state},
-                   {count, same, written, last});
-  b.End({written, last});
-  b.Below(20, {{20, 1, 6}, {20, 1, 8}, {1, 8}});
+enum class Reads { kNothing, kBefore, kAfter, kTwice };
+
+// A recurrent layer that gives all turns' results. Its body may read the list, before it writes
+// into it or afterwards, or hand it on as two values.
+void WriteLayer(Builder& b, Reads reads) {
+  const Shape list_shape = {20, 1, 8}, row_shape = {1, 8};
+  const std::vector<Shape> shapes = {{20, 1, 6}, list_shape, row_shape, list_shape};
+  const int sequence = b.In(shapes[0]), zero = b.Number(0);
+  const int list = b.AddConstant("list", kFloat, list_shape, std::vector<float>(160));
+  const int state = b.AddConstant("state", kFloat, row_shape, std::vector<float>(8));
+  std::vector<int> last = {b.AddTensor("count", kInt, Shape())};
+  for (const Shape& shape : shapes) last.push_back(b.AddTensor("last", kFloat, shape));
+  b.AddControlFlow(tflite::kTfLiteBuiltinWhile, {1, 2}, {zero, sequence, list, state, list}, last);
+  b.End({last[2], last[3], last[4]});
+  b.Below(20, shapes);
   b.AddSubgraph("body");
-  const int turn = b.In(Shape(), testing::kInt), rows = b.In({20, 1, 6}),
-            results = b.In({20, 1, 8});
-  const int before = b.In({1, 8});
-  const int row = b.Dense(b.Op("GATHER", {rows, turn}, {1, 6}), {1, 6}, 8);
-  const int now = b.Op("TANH", {b.Op("ADD", {row, b.Dense(before, {1, 8}, 8)}, {1, 8})}, {1, 8});
+  const int turn = b.In(Shape(), kInt), rows = b.In(shapes[0]), results = b.In(list_shape);
+  const int before = b.In(row_shape), others = b.In(list_shape);
+  int row = b.Dense(b.Op("GATHER", {rows, turn}, {1, 6}), {1, 6}, 8);
+  if (reads == Reads::kBefore) {
+    row = b.Op("ADD", {row, b.Op("GATHER", {results, turn}, row_shape)}, row_shape);
+  }
+  const int sum = b.Op("ADD", {row, b.Dense(before, row_shape, 8)}, row_shape);
+  int now = b.Op("TANH", {sum}, row_shape);
   const int next = b.Next(turn);
-  const int shape = b.AddConstant("shape", testing::kInt, {3}, std::vector{1, 1, 8});
+  const int shape = b.AddConstant("shape", kInt, {3}, std::vector{1, 1, 8});
   const int element = b.Op("RESHAPE", {now, shape}, {1, 1, 8});
-  b.End({next, rows, WriteElement(b, results, turn, next, element), now});
-  const testing::Delegated delegated = testing::ExpectDelegateAgrees(b);
-  EXPECT_TRUE(delegated.whole());
-  EXPECT_THAT(delegated.calls.at(2), Each(Lt(20)));
+  const int written = WriteElement(b, results, turn, next, element);
+  // As two values, the one is read at the element that the turn writes into the other.
+  const int read = reads == Reads::kAfter ? written : reads == Reads::kTwice ? others : -1;
+  if (read >= 0) now = b.Op("ADD", {now, b.Op("GATHER", {read, turn}, row_shape)}, row_shape);
+  b.End({next, rows, written, now, reads == Reads::kTwice ? written : others});
+}
+
+// Its turns are computed in few calls of the body.
+TEST(ListWrite, OfALoopsTurns) {
+  for (const Reads reads : {Reads::kNothing, Reads::kBefore, Reads::kAfter, Reads::kTwice}) {
+    SCOPED_TRACE(static_cast<int>(reads));
+    Builder b;
+    WriteLayer(b, reads);
+    const testing::Delegated delegated = testing::ExpectDelegateAgrees(b);
+    EXPECT_TRUE(delegated.whole());
+    EXPECT_THAT(delegated.calls.at(2), Each(Lt(20)));
+  }
 }
 
 }  // namespace
