@@ -90,13 +90,12 @@ class Recognizer {
 
   std::optional<Vector> Split(int tensor) const {
     const ImportedNode* const maker = MakerOf(tensor);
-    if (!Is(maker, kTfLiteBuiltinConcatenation, 1) && !Is(maker, kTfLiteBuiltinPack, 1)) {
-      return std::nullopt;
-    }
-    Vector vector{Reshaped(maker->inputs[0]), {}};
+    const bool joins =
+        Is(maker, kTfLiteBuiltinConcatenation, 1) || Is(maker, kTfLiteBuiltinPack, 1);
+    Vector vector{Reshaped(joins ? maker->inputs[0] : tensor), {}};
     const Result<TensorInfo> first = ImportHostTensor(context_, vector.first);
     if (!first.ok() || first->shape.rank() != 0) return std::nullopt;
-    for (size_t i = 1; i < maker->inputs.size(); ++i) {
+    for (size_t i = 1; joins && i < maker->inputs.size(); ++i) {
       const auto values = Constants(maker->inputs[i]);
       if (!values) return std::nullopt;
       vector.others.insert(vector.others.end(), values->begin(), values->end());

@@ -32,7 +32,7 @@ struct Parts {
   int axis = 0;
   const char *reshape = "RESHAPE", *sum = "ADD", *joins_vector = "CONCATENATION";
   bool of_one_list = true, of_one_index = true;
-  bool step_comes_first = false;
+  bool step_comes_first = false, bare_index = false;
 };
 
 // A host's graph with a write, and the partition of all its nodes.
@@ -95,6 +95,10 @@ class Written {
     const int rank = static_cast<int>(others.size()) + 1;
     const int vector = host.AddTensor({rank}, kInt32);
     std::vector<int> inputs = {first};
+    if (parts_.bare_index) {
+      Add(parts_.reshape, {first, host.AddConstant({1}, std::vector{1})}, vector);
+      return vector;
+    }
     if (!packs) {
       inputs[0] = host.AddTensor({1}, kInt32);
       Add(parts_.reshape, {first, host.AddConstant({1}, std::vector{1})}, inputs[0]);
@@ -125,13 +129,16 @@ TEST(ListWrite, IsAnUpdateInOtherWords) {
   ExpectTaken({.reshape = "EXPAND_DIMS"});
   ExpectTaken({.joins_vector = "PACK"});
   ExpectTaken({.step_comes_first = true});
-  ExpectTaken({.list = {5},
-               .element = {1},
-               .result = {5},
-               .head_begin = {0},
-               .index_others = {},
-               .next_others = {},
-               .tail_size = {-1}});
+  for (const bool bare : {false, true}) {
+    ExpectTaken({.list = {5},
+                 .element = {1},
+                 .result = {5},
+                 .head_begin = {0},
+                 .index_others = {},
+                 .next_others = {},
+                 .tail_size = {-1},
+                 .bare_index = bare});
+  }
 }
 
 // Each of these differs in one place from a write.
