@@ -42,8 +42,8 @@ HWY_INLINE FloatVec ByDoubles(FloatVec v, F f) {
   return hn::Combine(d, upper, lower);
 }
 
-// The sine of x = m pi + r and the cosine of x = (m + 1/2) pi + r, of floats of 11 significant bits
-// up to 65504: both are sin(r) with a sign. With FMA the product by the first part of pi, of 24
+// The sine of x = m pi + r and the cosine of x = (m - 1/2) pi + r, of floats of 11 significant bits
+// up to 65504: both are (-1)^m sin(r). With FMA the product by the first part of pi, of 24
 // bits, leaves an exact difference, and what the second leaves out is a millionth of the smallest
 // remainder at most.
 template <bool kIsCosine>
@@ -56,15 +56,13 @@ HWY_INLINE FloatVec SineOfShortFloat(FloatVec x) {
   const hn::RebindToUnsigned<FloatTag> bits;
   const FloatVec whole = hn::Set(d, 0x1.8p23f);  // which leaves m in the last bits
   const FloatVec by_pi = hn::Set(d, 0x1.45f306p-2f), half = hn::Set(d, kIsCosine ? 0.5f : 0.0f);
-  const FloatVec sum = hn::Add(hn::MulSub(x, by_pi, half), whole);
-  const FloatVec count = hn::Add(hn::Sub(sum, whole), half);
+  const FloatVec sum = hn::Add(hn::MulAdd(x, by_pi, half), whole);
+  const FloatVec count = hn::Sub(hn::Sub(sum, whole), half);
   const FloatVec near = hn::NegMulAdd(count, hn::Set(d, 0x1.921fb6p+1f), x);
   const FloatVec r = hn::NegMulAdd(count, hn::Set(d, -0x1.777a5cp-24f), near);
   const FloatVec z = hn::Mul(r, r);
   const FloatVec sine = hn::MulAdd(hn::Mul(r, z), Polynomial(d, z, kTail), r);
-  auto odd = hn::BitCast(bits, sum);
-  if (kIsCosine) odd = hn::Add(odd, hn::Set(bits, 1));
-  return hn::Xor(sine, hn::BitCast(d, hn::ShiftLeft<31>(odd)));
+  return hn::Xor(sine, hn::BitCast(d, hn::ShiftLeft<31>(hn::BitCast(bits, sum))));
 #else
   return ByDoubles(x, [](auto wide, auto v) HWY_ATTR {
     if constexpr (kIsCosine)

@@ -249,15 +249,15 @@ HWY_INLINE V SinOfFloats(D d, V x) {
   return SinNearZero(d, hn::Xor(r, odd));
 }
 
-// With x = (m + 1/2) pi + r it is -(-1)^m sin(r).
+// With x = (m - 1/2) pi + r it is (-1)^m sin(r).
 template <class D, class V>
 HWY_INLINE V CosOfFloats(D d, V x) {
   const hn::RebindToUnsigned<D> bits;
   const V whole = hn::Set(d, kWholeInLastBits), half = hn::Set(d, 0.5);
-  const V sum = hn::Add(hn::MulSub(x, hn::Set(d, kOneByPi), half), whole);
-  const V r = LessMultipleOfPi(d, x, hn::Add(hn::Sub(sum, whole), half));
-  const auto one_more = hn::Add(hn::BitCast(bits, sum), hn::Set(bits, 1));
-  return SinNearZero(d, hn::Xor(r, hn::BitCast(d, hn::ShiftLeft<63>(one_more))));
+  const V sum = hn::Add(hn::MulAdd(x, hn::Set(d, kOneByPi), half), whole);
+  const V r = LessMultipleOfPi(d, x, hn::Sub(hn::Sub(sum, whole), half));
+  const V odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
+  return SinNearZero(d, hn::Xor(r, odd));
 }
 
 // Counts of pi stay below 2^14 up to here; larger values go through <cmath>.
