@@ -36,8 +36,8 @@ struct CopyLoops {
   void (*fill)(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t count,
                int element_bytes);
 
-  // A matrix is transposed: elements are contiguous along `x` in the input and along `y` in the
-  // output.
+  // A matrix is transposed: elements, of three bytes too, are contiguous along `x` in the input and
+  // along `y` in the output.
   void (*transpose)(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                     int element_bytes);
 
@@ -62,11 +62,15 @@ bool HasVectorCopyLoops(Isa isa);
 struct WideElement {
   uint64_t half[2];
 };
+struct ThreeBytes {
+  uint8_t byte[3];
+};
 template <class Function>
 void WithElement(int bytes, Function function) {
   switch (bytes) {
     case 1: function(uint8_t{}); break;
     case 2: function(uint16_t{}); break;
+    case 3: function(ThreeBytes{}); break;
     case 4: function(uint32_t{}); break;
     case 8: function(uint64_t{}); break;
     default: function(WideElement{}); break;

@@ -11,6 +11,7 @@
 
 #include "kernels/copy_words-inl.h"
 #include "kernels/matrix_transpose-inl.h"
+#include "kernels/pixel_transpose-inl.h"
 #include "kernels/simd.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -276,6 +277,7 @@ void ReverseRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64
 
 void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                int element_bytes) {
+  if (element_bytes == 3) return TransposePixels(in, out, x, y);
   if (!WithLane(element_bytes,
                 [&](auto e) HWY_ATTR { TransposeTyped<decltype(e)>(in, out, x, y); })) {
     ScalarCopyLoops().transpose(in, out, x, y, element_bytes);

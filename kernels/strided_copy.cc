@@ -62,6 +62,11 @@ void CopyPlan::ChooseLoop() {
   }
   inner_ = TakeLast();
   loop_ = Loop::kRows;
+  constexpr int64_t kPixel = 3;  // bytes of an image's colours
+  if (run_bytes_ == kPixel && inner_.out_stride == kPixel && TakeAcross()) {
+    copy_.element_bytes = kPixel;
+    loop_ = Loop::kTranspose;
+  }
   // A run as wide as a register is moved as one element.
   if (IsElementWidth(run_bytes_)) {
     copy_.element_bytes = static_cast<int>(run_bytes_);

@@ -255,6 +255,7 @@ def table():
             yield name, reduction(name, (128, 128, 1), 2, dtype)
     yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (1, 64, 64, 1), UINT8, UNIT, beta=1.0)
     yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (8400, 2), INT8, UNIT, beta=1.0)
+    yield "SOFTMAX", along_rows("SOFTMAX", "SoftmaxOptions", (8400, 16), HALF, UNIT, beta=1.0)
     yield "LOG_SOFTMAX", along_rows("LOG_SOFTMAX", None, (128, 128, 1), UINT8, {UINT8: (16 / 256, 255)})
     yield "L2_NORMALIZATION", along_rows("L2_NORMALIZATION", "L2NormOptions", (1, 64, 64, 1), INT8, SIGNED_UNIT)
     for out in (4, 16, 64):
@@ -283,7 +284,8 @@ def table():
     for shape, order in [*orders, ((1, 56, 56, 24), (3, 1, 2, 0))]:
         for dtype in (FLOAT, INT8, INT16):
             yield "TRANSPOSE", transpose(shape, order, dtype)
-    yield "TRANSPOSE", transpose((64, 64, 3), (1, 0, 2), INT8)
+    for side in (64, 224):
+        yield "TRANSPOSE", transpose((side, side, 3), (1, 0, 2), INT8)
     yield "CUMSUM", sums_before((10, 187, 4, 8), 2, FLOAT)
     for shape, axis in (((2000, 2), 1), ((2000, 2), 0), ((12, 128, 128), 1), ((1, 1000), 1)):
         for dtype in (FLOAT, INT32, INT64):

@@ -97,6 +97,18 @@ def other_bits(d, dtype):
     return d.g.op("BITCAST", [x], x.shape, "BitcastOptions", dtype={4: INT32, 2: INT16}[dtype.itemsize])
 
 
+def shuffled_weights(d, dtype):
+    """FULLY_CONNECTED by weights in blocks of 4 x 16."""
+    rows, depth, units = d.pick([1, 4]), 16 * d.size(1, 64), 4 * d.size(1, 256)
+    weights = d.g.constant(d.rng.integers(0, 256, (units, depth)).astype(np.uint8), 0.01, 128)
+    bias = d.g.constant(d.rng.integers(-1000, 1000, units).astype(np.int32), 0.0002, 0)
+    fields = {"dtype": INT16, "scale": 0.002, "zero_point": 0, "weightsFormat": 1}
+    operands, shapes = [d.g.input((rows, depth), dtype, 0.02, 128), weights, bias], [(rows, units), (rows, depth)]
+    outputs = d.g.op("FULLY_CONNECTED", operands, shapes, "FullyConnectedOptions", 2, **fields)
+    d.g.tensors[outputs[1].index].type = graphs.TYPES[UINT8]
+    return outputs
+
+
 def rare_types():
     yield "ABS", [INT32], families.unary("ABS", version=2)
     yield "NEG", [INT8, INT16, HALF], families.unary("NEG", version=2)
@@ -150,3 +162,5 @@ def rare_types():
     yield "STABLEHLO_SCATTER", [FLOAT, INT8, INT32, INT64], scattered
     yield "NON_MAX_SUPPRESSION_V5", [FLOAT], soft_boxes
     yield "BITCAST", [FLOAT, HALF], other_bits
+    yield "GELU", [HALF], families.unary("GELU", "GeluOptions", 2, approximate=True)
+    yield "FULLY_CONNECTED", [UINT8], shuffled_weights

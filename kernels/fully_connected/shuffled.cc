@@ -1,9 +1,10 @@
 // FUSELITE_SHUFFLED_FULLY_CONNECTED: FULLY_CONNECTED with weights_format SHUFFLED4x16INT8, which
 // old converters wrote for small batches on phones.
+#include "kernels/fully_connected/shuffled.h"
+
 #include <algorithm>
 
 #include "kernels/filter_operands.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -13,8 +14,6 @@ namespace {
 
 constexpr DataType kU8 = DataType::kUInt8;
 constexpr TypeRow kTypes[] = {{{kU8, kU8, DataType::kInt32}, DataType::kInt16}};
-constexpr int kUnits = 4, kDepth = 16;  // of a block of weights
-constexpr uint8_t kSign = 0x80;
 
 Status InferShuffled(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
@@ -23,7 +22,7 @@ Status InferShuffled(OpDescription& op) {
   if (shape.rows != 1 && shape.rows != 4) {
     return InvalidArgument(shape.rows, " rows by shuffled weights, which are for 1 or 4");
   }
-  if (shape.units % kUnits != 0 || shape.depth % kDepth != 0) {
+  if (shape.units % kShuffledUnits != 0 || shape.depth % kShuffledDepth != 0) {
     return InvalidArgument("weights ", op.inputs[1].shape, " are not made of blocks of 4 x 16");
   }
   if (!op.has_input(2)) return InvalidArgument("shuffled weights without a bias");
@@ -33,32 +32,22 @@ Status InferShuffled(OpDescription& op) {
   return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.units);
 }
 
-// The input as LiteRT's kernel leaves it in the second output: without its zero point, which is
-// 128 whatever the model says, and of 4 rows 16 columns of each after the other.
-void Shuffle(const FullyConnectedShape& shape, const uint8_t* x, uint8_t* to) {
-  for (int64_t d = 0; d < shape.depth; d += kDepth) {
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      const uint8_t* from = x + row * shape.depth + d;
-      to = std::transform(from, from + kDepth, to, [](uint8_t v) { return v ^ kSign; });
-    }
-  }
-}
-
-// The sums of one row. Weights lie as [units / 4][depth / 16][4][16], without their zero point.
+// The sums of one row.
 void RowSums(const FullyConnectedShape& shape, const uint8_t* x, const int8_t* weights,
              int64_t* sums) {
   std::fill_n(sums, shape.units, 0);
-  for (int64_t u = 0; u < shape.units; u += kUnits) {
-    for (int64_t d = 0; d < shape.depth; d += kDepth) {
-      for (int64_t i = 0; i < kUnits; ++i) {
-        for (int64_t j = 0; j < kDepth; ++j) sums[u + i] += *weights++ * (x[d + j] - kSign);
+  for (int64_t u = 0; u < shape.units; u += kShuffledUnits) {
+    for (int64_t d = 0; d < shape.depth; d += kShuffledDepth) {
+      for (int64_t i = 0; i < kShuffledUnits; ++i) {
+        for (int64_t j = 0; j < kShuffledDepth; ++j)
+          sums[u + i] += *weights++ * (x[d + j] - kShuffledSign);
       }
     }
   }
 }
 
 // One unit: all rows, since the second output holds them together.
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   const auto& params = op.params.as<FullyConnectedParams>();
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveRows(op));
@@ -78,13 +67,24 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
           RowSums(shape, x + row * shape.depth, weights, sums);
           tail.StoreRow(args, row, sums, args.scratch + sums_bytes);
         }
-        Shuffle(shape, x, static_cast<uint8_t*>(args.outputs[1]));
+        ShuffleInput(shape, x, static_cast<uint8_t*>(args.outputs[1]));
       });
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+constexpr Candidate kCandidates[] = {{"highway", BuildShuffledHighway},
+                                     {"reference", BuildReference}};
 
 }  // namespace
+
+void ShuffleInput(const FullyConnectedShape& shape, const uint8_t* x, uint8_t* to) {
+  for (int64_t d = 0; d < shape.depth; d += kShuffledDepth) {
+    for (int64_t row = 0; row < shape.rows; ++row) {
+      const uint8_t* from = x + row * shape.depth + d;
+      to = std::transform(from, from + kShuffledDepth, to,
+                          [](uint8_t v) { return v ^ kShuffledSign; });
+    }
+  }
+}
 
 const OperatorDef& ShuffledFullyConnectedOperator() {
   static const OperatorDef kDef = {

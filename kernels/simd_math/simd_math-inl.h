@@ -249,22 +249,19 @@ HWY_INLINE V SinOfFloats(D d, V x) {
   return SinNearZero(d, hn::Xor(r, odd));
 }
 
-// With x = (m + 1/2) pi + r it is -(-1)^m sin(r).
+// With x = (m - 1/2) pi + r it is (-1)^m sin(r).
 template <class D, class V>
 HWY_INLINE V CosOfFloats(D d, V x) {
   const hn::RebindToUnsigned<D> bits;
   const V whole = hn::Set(d, kWholeInLastBits), half = hn::Set(d, 0.5);
-  const V sum = hn::Add(hn::MulSub(x, hn::Set(d, kOneByPi), half), whole);
-  const V r = LessMultipleOfPi(d, x, hn::Add(hn::Sub(sum, whole), half));
-  const auto one_more = hn::Add(hn::BitCast(bits, sum), hn::Set(bits, 1));
-  return SinNearZero(d, hn::Xor(r, hn::BitCast(d, hn::ShiftLeft<63>(one_more))));
+  const V sum = hn::Add(hn::MulAdd(x, hn::Set(d, kOneByPi), half), whole);
+  const V r = LessMultipleOfPi(d, x, hn::Sub(hn::Sub(sum, whole), half));
+  const V odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
+  return SinNearZero(d, hn::Xor(r, odd));
 }
 
 // Counts of pi stay below 2^14 up to here; larger values go through <cmath>.
-template <class D, class V>
-HWY_INLINE hn::Mask<D> WithinTrigonometricRange(D d, V x) {
-  return hn::Le(hn::Abs(x), hn::Set(d, 39000.0f));
-}
+constexpr float kTrigonometricRange = 39000.0f;
 
 // f of the floats in[0, kVectors * Lanes(d)) in double precision: rounded once, as <cmath>'s
 // functions mostly are. LiteRT calls those, and what a rotary embedding makes of the last bit a
@@ -285,37 +282,61 @@ HWY_INLINE void InDoubles([[maybe_unused]] D d, const float* in, float* out, F f
   }
 }
 
-// f, which computes sines or cosines in double precision, of kVectors vectors; `each`, the same of
-// <cmath>, where one of them is beyond f's range.
-template <size_t kVectors, class D, class F, class Each>
-HWY_INLINE void TrigonometricBlock(D d, const float* in, float* out, F f, Each each) {
+// Whether none of kVectors vectors has a value beyond the range. Several maxima hide the latency of
+// one.
+template <size_t kVectors, class D>
+HWY_INLINE bool WithinTrigonometricRange(D d, const float* in) {
+  constexpr size_t kMaxima = kVectors < 4 ? kVectors : 4;
   const size_t lanes = hn::Lanes(d);
-  auto within = WithinTrigonometricRange(d, hn::LoadU(d, in));
+  hn::Vec<D> largest[kMaxima];
   HWY_UNROLL(4)
-  for (size_t v = 1; v < kVectors; ++v) {
-    within = hn::And(within, WithinTrigonometricRange(d, hn::LoadU(d, in + v * lanes)));
+  for (size_t m = 0; m < kMaxima; ++m) largest[m] = hn::Abs(hn::LoadU(d, in + m * lanes));
+  for (size_t v = kMaxima; v < kVectors; v += kMaxima) {
+    HWY_UNROLL(4)
+    for (size_t m = 0; m < kMaxima; ++m) {
+      largest[m] = hn::Max(largest[m], hn::Abs(hn::LoadU(d, in + (v + m) * lanes)));
+    }
   }
-  if (hn::AllTrue(d, within)) return InDoubles<kVectors>(d, in, out, f);
-  for (size_t i = 0; i < kVectors * lanes; ++i) out[i] = each(in[i]);
+  HWY_UNROLL(4)
+  for (size_t m = 1; m < kMaxima; ++m) largest[0] = hn::Max(largest[0], largest[m]);
+  return hn::AllTrue(d, hn::Le(largest[0], hn::Set(d, kTrigonometricRange)));
 }
 
-// Of in[0, n). in == out is allowed.
+// f, which computes sines or cosines in double precision, of a vector; `each`, the same of <cmath>,
+// of the values beyond f's range.
+template <class D, class F, class Each>
+HWY_INLINE void TrigonometricVector(D d, const float* in, float* out, F f, Each each) {
+  HWY_ALIGN float x[hn::MaxLanes(d)];
+  hn::Store(hn::LoadU(d, in), d, x);
+  InDoubles<1>(d, x, out, f);
+  if (WithinTrigonometricRange<1>(d, x)) return;
+  for (size_t i = 0; i < hn::Lanes(d); ++i) {
+    if (std::abs(x[i]) > kTrigonometricRange) out[i] = each(x[i]);
+  }
+}
+
+// Of in[0, n). in == out is allowed. The range is looked at for many vectors at once: for two it
+// takes a tenth of the time.
 template <class D, class F, class Each>
 HWY_INLINE void TrigonometricRun(D d, const float* in, float* out, size_t n, F f, Each each) {
-  constexpr size_t kVectors = 2;
+  constexpr size_t kTogether = 16, kVectors = 2;
   const size_t lanes = hn::Lanes(d);
+  const auto one = [&](size_t at) HWY_ATTR { TrigonometricVector(d, in + at, out + at, f, each); };
   size_t i = 0;
-  for (; i + kVectors * lanes <= n; i += kVectors * lanes) {
-    TrigonometricBlock<kVectors>(d, in + i, out + i, f, each);
+  for (; i + kTogether * lanes <= n; i += kTogether * lanes) {
+    if (!WithinTrigonometricRange<kTogether>(d, in + i)) {
+      for (size_t v = 0; v < kTogether; ++v) one(i + v * lanes);
+      continue;
+    }
+    for (size_t v = 0; v < kTogether; v += kVectors) {
+      InDoubles<kVectors>(d, in + i + v * lanes, out + i + v * lanes, f);
+    }
   }
-  if (i + lanes <= n) {
-    TrigonometricBlock<1>(d, in + i, out + i, f, each);
-    i += lanes;
-  }
+  for (; i + lanes <= n; i += lanes) one(i);
   if (i == n) return;
   HWY_ALIGN float last[hn::MaxLanes(d)];
   hn::Store(LoadPartial(d, in + i, n - i), d, last);
-  TrigonometricBlock<1>(d, last, last, f, each);
+  TrigonometricVector(d, last, last, f, each);
   StorePartial(hn::Load(d, last), d, out + i, n - i);
 }
 

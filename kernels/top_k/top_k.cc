@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <type_traits>
 
@@ -52,8 +51,8 @@ int32_t Rank(T value) {
 }
 
 // Puts `key` in the place of the least key of a heap whose first key that is.
-template <class Greater>
-void ReplaceLeast(int64_t* heap, int64_t size, int64_t key, Greater greater) {
+template <class Key, class Greater>
+void ReplaceLeast(Key* heap, int64_t size, Key key, Greater greater) {
   int64_t hole = 0;
   for (int64_t child = 1; child < size; child = 2 * hole + 1) {
     if (child + 1 < size && greater(heap[child], heap[child + 1])) ++child;
@@ -67,8 +66,8 @@ void ReplaceLeast(int64_t* heap, int64_t size, int64_t key, Greater greater) {
 // Fills `keys`, of `size`, so that its first `k` are the largest of `key_of(0 … size-1)` in
 // descending order. `position_of(key_of(i))` is i. Of equal values in the row, the first has the
 // greatest key.
-template <class T, class KeyOf, class PositionOf, class Greater>
-void TakeLargest(const T* row, int64_t size, int64_t k, int64_t* keys, KeyOf key_of,
+template <class T, class Key, class KeyOf, class PositionOf, class Greater>
+void TakeLargest(const T* row, int64_t size, int64_t k, Key* keys, KeyOf key_of,
                  PositionOf position_of, Greater greater) {
   if (8 * k > size) {
     for (int64_t i = 0; i < size; ++i) keys[i] = key_of(i);
@@ -82,7 +81,7 @@ void TakeLargest(const T* row, int64_t size, int64_t k, int64_t* keys, KeyOf key
   T least = row[position_of(keys[0])];
   for (int64_t i = k; i < size; ++i) {
     if (row[i] <= least) continue;  // a NaN goes on
-    const int64_t key = key_of(i);
+    const Key key = key_of(i);
     if (!greater(key, keys[0])) continue;
     ReplaceLeast(keys, k, key, greater);
     least = row[position_of(keys[0])];
@@ -90,49 +89,64 @@ void TakeLargest(const T* row, int64_t size, int64_t k, int64_t* keys, KeyOf key
   std::sort_heap(keys, keys + k, greater);
 }
 
-// Positions of the `k` largest, the lower one first where values are equal. A value's rank and its
-// position make one number, which sorts without looking up what a position stands for.
-template <class T, class Position>
-void TopRow(const T* row, int64_t size, int64_t k, int64_t* keys, T* values, Position* indices) {
-  constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
-  const auto key_of = [row](int64_t i) {
-    return int64_t{Rank(row[i])} * (kLast + 1) + (kLast - i);
+// A value's rank and its position make one number, which sorts without looking up what a position
+// stands for.
+template <class T>
+struct RankAndPosition {
+  using Key = int64_t;
+  static constexpr int64_t kLast = std::numeric_limits<uint32_t>::max();
+
+  static Key Of(T value, int64_t position) {
+    return int64_t{Rank(value)} * (kLast + 1) + (kLast - position);
+  }
+  static int64_t Position(Key key) { return kLast - (key & kLast); }
+  static bool IsGreater(Key a, Key b) { return a > b; }
+};
+
+// An int64 leaves no room for its position.
+template <>
+struct RankAndPosition<int64_t> {
+  struct Key {
+    int64_t value, position;
   };
-  const auto position_of = [](int64_t key) { return kLast - (key & kLast); };
-  TakeLargest(row, size, k, keys, key_of, position_of, std::greater<>());
+
+  static Key Of(int64_t value, int64_t position) { return {value, position}; }
+  static int64_t Position(Key key) { return key.position; }
+  static bool IsGreater(Key a, Key b) {
+    return a.value != b.value ? a.value > b.value : a.position < b.position;
+  }
+};
+
+// Positions of the `k` largest, the lower one first where values are equal. `keys`: of `size`.
+template <class T, class Position>
+void TopRow(const T* row, int64_t size, int64_t k, typename RankAndPosition<T>::Key* keys,
+            T* values, Position* indices) {
+  using Keys = RankAndPosition<T>;
+  using Key = typename Keys::Key;
+  TakeLargest(
+      row, size, k, keys, [row](int64_t i) { return Keys::Of(row[i], i); },
+      [](const Key& key) { return Keys::Position(key); },
+      [](const Key& a, const Key& b) { return Keys::IsGreater(a, b); });
   for (int64_t i = 0; i < k; ++i) {
-    const int64_t position = position_of(keys[i]);
+    const int64_t position = Keys::Position(keys[i]);
     values[i] = row[position];
     indices[i] = static_cast<Position>(position);
   }
 }
 
-// An int64 leaves no room for its position, so that positions sort by what they stand for.
-template <class Position>
-void TopRow(const int64_t* row, int64_t size, int64_t k, int64_t* order, int64_t* values,
-            Position* indices) {
-  const auto greater = [row](int64_t a, int64_t b) {
-    return row[a] != row[b] ? row[a] > row[b] : a < b;
-  };
-  TakeLargest(row, size, k, order, std::identity(), std::identity(), greater);
-  for (int64_t i = 0; i < k; ++i) {
-    values[i] = row[order[i]];
-    indices[i] = static_cast<Position>(order[i]);
-  }
-}
-
 template <class T, class Position>
 std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
+  using Key = typename RankAndPosition<T>::Key;
   const int64_t size = op.inputs[0].shape.dim(-1);
   const int64_t k = op.outputs[0].shape.dim(-1);
   return MakeKernel("topk " + std::string(DataTypeName(op.inputs[0].type)),
                     {.units = k ? op.inputs[0].elements() / size : 0,
                      .grain = GrainFor(4 * size),
-                     .scratch_bytes = static_cast<size_t>(size) * sizeof(int64_t)},
+                     .scratch_bytes = static_cast<size_t>(size) * sizeof(Key)},
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
                       for (int64_t row = begin; row < end; ++row) {
                         TopRow(static_cast<const T*>(args.inputs[0]) + row * size, size, k,
-                               reinterpret_cast<int64_t*>(args.scratch),
+                               reinterpret_cast<Key*>(args.scratch),
                                static_cast<T*>(args.outputs[0]) + row * k,
                                static_cast<Position*>(args.outputs[1]) + row * k);
                       }

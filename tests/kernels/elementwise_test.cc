@@ -281,6 +281,36 @@ TEST_P(ElementwiseTest, SinesAndCosinesAreRoundedOnce) {
   }
 }
 
+TEST_P(ElementwiseTest, LargeAnglesLeaveTheirNeighboursAlone) {
+  constexpr int32_t kCount = 1999;
+  Random random(7);
+  SCOPED_TRACE(random.Trace());
+  std::vector<float> small, all;
+  for (int i = 0; i < kCount; ++i) small.push_back(random.Float(-31, 31));
+  all = small;
+  const auto is_large = [](int i) { return i > 900 && i % 37 == 0; };
+  for (int i = 0; i < kCount; ++i) {
+    if (is_large(i)) all[i] = random.Pick({1e6f, -3e38f, 39001.0f, INFINITY, NAN, -1e10f});
+  }
+  for (const bool sine : {true, false}) {
+    const auto run = [&](const std::vector<float>& x) {
+      OpTester tester(sine ? "SIN" : "COS");
+      tester.Input(Values<float>(kF32, {kCount}, x));
+      EXPECT_TRUE(tester.Infer().ok());
+      const bool scalar = GetParam() == Isa::kScalar;
+      const auto outputs = tester.Run(scalar ? "reference" : "highway", GetParam());
+      EXPECT_TRUE(outputs.ok()) << outputs.status().ToString();
+      return outputs.ok() ? (*outputs)[0].values<float>() : std::vector<float>(kCount);
+    };
+    const std::vector<float> alone = run(small), beside = run(all);
+    for (int i = 0; i < kCount; ++i) {
+      const float expected = !is_large(i) ? alone[i] : sine ? std::sin(all[i]) : std::cos(all[i]);
+      EXPECT_TRUE(beside[i] == expected || (std::isnan(beside[i]) && std::isnan(expected)))
+          << "element " << i << ": of " << all[i] << " is " << beside[i];
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, ElementwiseTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 

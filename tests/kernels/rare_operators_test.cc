@@ -6,7 +6,6 @@
 
 #include "kernels/audio/audio.h"
 #include "kernels/convert/numeric_verify.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/quantization.h"
 #include "kernels/recurrent/svdf.h"
 #include "kernels/reduce_window/reduce_window.h"
@@ -342,21 +341,6 @@ TEST(NumericVerifyTest, FailsBeyondTheToleranceWhereItIsToldTo) {
       }
     }
   }
-}
-
-// Of 4 x 16 weights all are 0 but that of unit 1 and column 2, where the input is not 0 either.
-TEST(ShuffledFullyConnectedTest, ReadsWeightsInBlocks) {
-  OpTester tester("FUSELITE_SHUFFLED_FULLY_CONNECTED");
-  tester.params<FullyConnectedParams>().weights_format = kShuffledWeights;
-  const auto bytes = [](const Shape& shape, uint8_t all, int at, uint8_t other) {
-    std::vector<uint8_t> values(shape.elements(), all);
-    values[at] = other;
-    return TestTensor::Of<uint8_t>(kU8, shape, values, {{1.0F}, {128}});
-  };
-  const auto bias = TestTensor::Of<int32_t>(kI32, {4}, {10, 20, 30, 40}, {{1.0F}, {0}});
-  tester.Input(bytes({1, 16}, 128, 2, 131)).Constant(bytes({4, 16}, 0, 16 + 2, 2)).Constant(bias);
-  tester.Output(DataType::kInt16, {{1.0F}, {0}}).Output(DataType::kUInt8, {{1.0F}, {128}});
-  EXPECT_THAT(Values<int16_t>(tester), ElementsAre(10, 26, 30, 40));
 }
 
 TEST(ShortFloatTest, DifferencesAndQuotientsAreRoundedOnce) {

@@ -5,6 +5,7 @@
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/short_floats.h"
+#include "kernels/softmax/softmax.h"
 #include "tests/kernels/broadcast_cases.h"
 
 namespace fuselite::kernels::testing {
@@ -56,6 +57,88 @@ TEST(ShortFloatRowsTest, FunctionsOfEveryValue) {
   }
   for (const char* name : {"FLOOR", "LOGISTIC", "ROUND", "TANH"}) {
     CompareFunction<BFloat16>(name, kBF16);
+  }
+}
+
+// Where the number stands among those of its type.
+template <class T>
+int Place(T value) {
+  return value.bits & 0x8000 ? -(value.bits & 0x7FFF) : value.bits;
+}
+
+// Beside the exact result, of every value; only the reference rounds after each operation.
+template <class T>
+void CompareGelu(DataType type) {
+  std::vector<T> values(65536 + 13);
+  for (uint32_t i = 0; i < values.size(); ++i) values[i].bits = static_cast<uint16_t>(i);
+  OpTester tester("GELU");
+  tester.params<GeluParams>().approximate = true;
+  tester.Input(TestTensor::Of<T>(type, {static_cast<int32_t>(values.size())}, values));
+  ASSERT_TRUE(tester.Infer().ok());
+  for (const Isa isa : RunnableIsas()) {
+    if (!isa.has_vectors()) continue;
+    SCOPED_TRACE(IsaName(isa));
+    const auto actual = tester.Run("highway", isa);
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    const std::vector<T> have = (*actual)[0].values<T>();
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double x = static_cast<float>(values[i]);
+      const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
+      const double exact = x / (1 + std::exp(-2 * u));
+      if (std::isnan(exact)) {
+        ASSERT_TRUE(std::isnan(have[i])) << x;
+        continue;
+      }
+      ASSERT_LE(std::abs(Place(have[i]) - Place(T(static_cast<float>(exact)))), 1)
+          << "of " << x << " is " << have[i] << ", expected " << exact;
+    }
+  }
+}
+
+TEST(ShortFloatRowsTest, GeluIsRoundedOnce) { CompareGelu<Half>(kF16); }
+
+// Rows around the lengths of vectors, with infinities and NaNs in some.
+TEST(ShortFloatRowsTest, SoftmaxIsBesideTheReference) {
+  for (int seed = 1; seed <= 100; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    TensorInfo info{.type = kF16,
+                    .shape = {static_cast<int32_t>(random.Int(1, 5)),
+                              static_cast<int32_t>(random.Int(1, random.Chance(0.2) ? 700 : 70))}};
+    info.row_pitch = RandomPitch(random, info.shape.dim(-1));
+    TestTensor x(info, 2 * random.Int(0, 3));
+    const float most = random.Pick({0.1F, 3.0F, 30.0F, 60000.0F});
+    const bool has_special = random.Chance(0.3);
+    for (int64_t i = 0; i < info.elements(); ++i) {
+      x.at<Half>(i) = Half(random.Float(-most, most));
+      if (has_special && random.Chance(0.05))
+        x.at<Half>(i) = Half(random.Pick({NAN, INFINITY, -INFINITY}));
+    }
+    if (has_special) x.at<Half>(0) = Half(-INFINITY);
+    OpTester tester("SOFTMAX");
+    tester.params<SoftmaxParams>().beta = random.Pick({1.0F, 0.3F, 0.0F});
+    tester.Input(x);
+    ASSERT_TRUE(tester.Infer().ok());
+    PitchOutput(tester, random);
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const std::vector<Half> want = (*expected)[0].values<Half>();
+    for (const Isa isa : RunnableIsas()) {
+      if (!isa.has_vectors()) continue;
+      SCOPED_TRACE(IsaName(isa));
+      const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
+      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+      const std::vector<Half> have = (*actual)[0].values<Half>();
+      for (size_t i = 0; i < want.size(); ++i) {
+        if (std::isnan(want[i])) {
+          ASSERT_TRUE(std::isnan(have[i])) << i;
+          continue;
+        }
+        // An exponential beside the middle of two may be rounded to the other one.
+        ASSERT_LE(std::abs(Place(have[i]) - Place(want[i])), 2)
+            << "element " << i << " is " << have[i] << ", expected " << want[i];
+      }
+    }
   }
 }
 

@@ -92,6 +92,25 @@ TEST(StridedCopyTest, TransposesMatricesOfAllSizes) {
   });
 }
 
+TEST(StridedCopyTest, TransposesPixelsOfThreeBytes) {
+  ForEachLoops([](const CopyLoops& loops) {
+    for (int seed = 1; seed <= 200; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(random.Trace());
+      const int64_t x = random.Int(1, random.Chance(0.5) ? 12 : 150);
+      const int64_t y = random.Int(1, random.Chance(0.5) ? 24 : 150);
+      SCOPED_TRACE(::testing::Message() << y << " x " << x);
+      const int64_t down = random.Chance(0.2) ? -1 : 1;
+      StridedCopy copy;
+      copy.Add(y, down * (x * 3 + Gap(random, 1)), 3);
+      copy.Add(x, 3, y * 3 + Gap(random, 1));
+      copy.Add(3, 1, 1);
+      ExpectCopied(copy, loops, random);
+      if (::testing::Test::HasFatalFailure()) return;
+    }
+  });
+}
+
 // Channel shuffles and what takes them back: small matrices side by side.
 TEST(StridedCopyTest, ShufflesAllNumbersOfChannels) {
   ForEachLoops([](const CopyLoops& loops) {

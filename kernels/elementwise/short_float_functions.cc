@@ -1,0 +1,196 @@
+#include "kernels/elementwise/short_float_rows.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/elementwise/short_float_functions.cc"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include <string>
+
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/make_kernel.h"
+#include "kernels/short_floats.h"
+#include "kernels/simd.h"
+#include "kernels/simd_math/short_floats-inl.h"
+#include "kernels/tail/float_stages-inl.h"
+#include "runtime/tflite_builtin_codes.h"
+
+#ifndef FUSELITE_KERNELS_ELEMENTWISE_SHORT_FLOAT_FUNCTIONS_ONCE_
+#define FUSELITE_KERNELS_ELEMENTWISE_SHORT_FLOAT_FUNCTIONS_ONCE_
+namespace fuselite::kernels {
+
+// out[i] = f(in[i]).
+using ShortFloatMap = void (*)(const void* in, void* out, int64_t n);
+
+}  // namespace fuselite::kernels
+#endif
+
+#if FUSELITE_SIMD_TARGET
+HWY_BEFORE_NAMESPACE();
+namespace fuselite::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// f(v) in double precision.
+template <class F>
+HWY_INLINE FloatVec ByDoubles(FloatVec v, F f) {
+  const FloatTag d;
+  const hn::RepartitionToWide<FloatTag> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  const auto lower = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(half, v))));
+  const auto upper = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::UpperHalf(half, v))));
+  return hn::Combine(d, upper, lower);
+}
+
+// The sine of x = m pi + r and the cosine of x = (m - 1/2) pi + r, of floats of 11 significant bits
+// up to 65504: both are (-1)^m sin(r). With FMA the product by the first part of pi, of 24
+// bits, leaves an exact difference, and what the second leaves out is a millionth of the smallest
+// remainder at most.
+template <bool kIsCosine>
+HWY_INLINE FloatVec SineOfShortFloat(FloatVec x) {
+#if HWY_NATIVE_FMA
+  // (sin(r) / r - 1) / r^2 for |r| up to a bit more than pi / 2, relative error of the sine 9e-9:
+  // those bits of the coefficients, of many tried, that give every float16 the nearest result.
+  constexpr float kTail[] = {-0.166666612f, 0.00833309069f, -0.000198100461f, 2.60546835e-06f};
+  const FloatTag d;
+  const hn::RebindToUnsigned<FloatTag> bits;
+  const FloatVec whole = hn::Set(d, 0x1.8p23f);  // which leaves m in the last bits
+  const FloatVec by_pi = hn::Set(d, 0x1.45f306p-2f), half = hn::Set(d, kIsCosine ? 0.5f : 0.0f);
+  const FloatVec sum = hn::Add(hn::MulAdd(x, by_pi, half), whole);
+  const FloatVec count = hn::Sub(hn::Sub(sum, whole), half);
+  const FloatVec near = hn::NegMulAdd(count, hn::Set(d, 0x1.921fb6p+1f), x);
+  const FloatVec r = hn::NegMulAdd(count, hn::Set(d, -0x1.777a5cp-24f), near);
+  const FloatVec z = hn::Mul(r, r);
+  const FloatVec sine = hn::MulAdd(hn::Mul(r, z), Polynomial(d, z, kTail), r);
+  return hn::Xor(sine, hn::BitCast(d, hn::ShiftLeft<31>(hn::BitCast(bits, sum))));
+#else
+  return ByDoubles(x, [](auto wide, auto v) HWY_ATTR {
+    if constexpr (kIsCosine)
+      return CosOfFloats(wide, v);
+    else
+      return SinOfFloats(wide, v);
+  });
+#endif
+}
+
+struct CosOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) { return SineOfShortFloat<true>(x); }
+};
+struct SinOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) { return SineOfShortFloat<false>(x); }
+};
+struct FloorOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) { return hn::Floor(x); }
+};
+// A zero comes out positive.
+struct RoundOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    return hn::Add(hn::Round(x), hn::Zero(FloatTag()));
+  }
+};
+// An exponential below -9, as LiteRT has it.
+struct LogisticOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    const FloatTag d;
+    const FloatVec one = hn::Set(d, 1.0f);
+    const auto is_small = hn::Lt(x, hn::Set(d, -9.0f));
+    const FloatVec at_most_9 = hn::IfThenElse(is_small, x, hn::Neg(x));
+    const ExpParts<FloatTag, FloatVec> parts(d, AtLeast(d, at_most_9, -104.0f));
+    const FloatVec power = TimesPowerOfTwo(d, hn::Add(parts.expm1_r, one), parts.q, parts.whole);
+    return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
+  }
+};
+// x P(x^2) / Q(x^2) up to 4.6, from where on results round to 1. Relative error of the fit 2.8e-8.
+struct TanhOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    constexpr float kP[] = {1.0f, 0.125870749f, 0.0025482669f, 5.4346533e-06f};
+    constexpr float kQ[] = {1.0f, 0.45920378f, 0.0222833939f, 0.000173898181f};
+    const FloatTag d;
+    const FloatVec bounded = ClampVec(x, -4.6f, 4.6f);
+    const FloatVec square = hn::Mul(bounded, bounded);
+    return hn::Div(hn::Mul(bounded, Polynomial(d, square, kP)), Polynomial(d, square, kQ));
+  }
+};
+// x/2 (1 + tanh(u)) as x / (1 + 2^s), s = -2u / ln 2, u = sqrt(2 / pi) (x + 0.044715 x^3), with a
+// hundredth of float16's last place beside its rounding. Where s is at its bounds the power is
+// infinite or nothing beside 1.
+struct GeluTanhOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    // 2^f for |f| up to a half, relative error 2.6e-6.
+    constexpr float kPower[] = {0.999999285f, 0.693121731f, 0.240247533f, 0.0559186861f,
+                                0.00957000535f};
+    const FloatTag d;
+    const FloatVec bounded = ClampVec(x, -10.1f, 10.1f);
+    const FloatVec slope =
+        hn::MulAdd(hn::Mul(bounded, bounded), hn::Set(d, -0.102943240f), hn::Set(d, -2.30220820f));
+    const FloatVec s = hn::Mul(bounded, slope), whole = hn::Round(s);
+    const FloatVec fraction = Polynomial(d, hn::Sub(s, whole), kPower);
+    const FloatVec power = TimesPowerOfTwo(d, fraction, NearestInRange(whole), whole);
+    return hn::Div(x, hn::Add(power, hn::Set(d, 1.0f)));
+  }
+};
+
+template <class T, class F>
+void MapShortFloats(const void* in, void* out, int64_t n) {
+  const FloatTag d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* const from = static_cast<const T*>(in);
+  auto* const to = static_cast<T*>(out);
+  const auto some = [&](int64_t i, int64_t count) HWY_ATTR {
+    StoreShortFloats(d, F::Vector(LoadShortFloats(d, from + i, count)), to + i, count);
+  };
+  int64_t i = 0;
+  for (; i + lanes <= n; i += lanes) some(i, lanes);
+  if (i < n) some(i, n - i);
+}
+
+template <class T>
+ShortFloatMap MapOf(const OpDescription& op) {
+  switch (op.op->builtin_code) {
+    case tflite::kTfLiteBuiltinCos: return &MapShortFloats<T, CosOf>;
+    case tflite::kTfLiteBuiltinFloor: return &MapShortFloats<T, FloorOf>;
+    case tflite::kTfLiteBuiltinGelu:
+      return op.params.as<GeluParams>().approximate ? &MapShortFloats<T, GeluTanhOf> : nullptr;
+    case tflite::kTfLiteBuiltinLogistic: return &MapShortFloats<T, LogisticOf>;
+    case tflite::kTfLiteBuiltinRound: return &MapShortFloats<T, RoundOf>;
+    case tflite::kTfLiteBuiltinSin: return &MapShortFloats<T, SinOf>;
+    case tflite::kTfLiteBuiltinTanh: return &MapShortFloats<T, TanhOf>;
+    default: return nullptr;
+  }
+}
+
+ShortFloatMap FindMap(const OpDescription& op) {
+  return op.inputs[0].type == DataType::kFloat16 ? MapOf<Half>(op) : MapOf<BFloat16>(op);
+}
+
+}  // namespace fuselite::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+#endif
+
+#if HWY_ONCE
+namespace fuselite::kernels {
+
+Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
+                                                         const BuildContext& context) {
+  constexpr auto kFindMap = FUSELITE_SIMD_TABLE(FindMap);
+  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindMap.Require(context.isa));
+  const ShortFloatMap map = find(op);
+  if (map == nullptr) {
+    return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type), " has no vectors");
+  }
+  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
+  return MakeKernel(std::string(op.op->name) + " " + std::string(DataTypeName(op.inputs[0].type)) +
+                        " " + SimdName(context.isa),
+                    {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+                    [plan, map](const KernelArgs& args, int64_t begin, int64_t end) {
+                      plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
+                        map(static_cast<const uint16_t*>(args.inputs[0]) + piece.offsets[0],
+                            static_cast<uint16_t*>(args.outputs[0]) + piece.offsets[1],
+                            piece.count);
+                      });
+                    });
+}
+
+}  // namespace fuselite::kernels
+#endif
