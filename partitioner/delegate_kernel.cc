@@ -101,6 +101,7 @@ Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& 
   context_ = context;
   compile_ = state_->CompileOptionsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
+  if (loop_ != nullptr) condition_ = LoopTurns::ConditionOf(*loop_);
   state_->AddKernel(context, &stop_);
   return Status();
 }
@@ -141,6 +142,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
     first_ = nullptr;
     program_ = std::make_unique<Program>(program_->partition(), variables_, loop_ != nullptr);
     turns_.reset();
+    if (loop_ != nullptr) condition_ = LoopTurns::ConditionOf(*loop_);
     compile_ = state_->CompileOptionsFor(context);
     reported_ = kNothing;
   }
@@ -153,7 +155,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   FUSELITE_ASSIGN_OR_RETURN(first_, program_->SegmentAt(0, context, live, compile_));
   prepared_ = KeysOfInputs(context);
   if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
-  if (loop_ != nullptr) turns_ = std::make_unique<LoopTurns>(loop_);
+  if (loop_ != nullptr) turns_ = std::make_unique<LoopTurns>(loop_, condition_.get());
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
   return ShapeOutputs(context, live);
 }

@@ -73,6 +73,7 @@ class DelegateKernel {
   std::shared_ptr<const GraphVariables> variables_;  // of the whole graph
   std::shared_ptr<VariableMemory> memory_;           // null where there are none
   std::shared_ptr<const Loop> loop_;                 // of whose body this is all; may be null
+  std::unique_ptr<Program> condition_;               // of the loop
   std::unique_ptr<LoopTurns> turns_;                 // for first_; null where there is no loop
   std::unique_ptr<Program> program_;
   Segment* first_ = nullptr;        // for the inputs' shapes; null before Prepare

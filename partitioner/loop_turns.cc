@@ -63,11 +63,14 @@ int InputInPlace(const Executable& code, int output) {
 
 }  // namespace
 
+std::unique_ptr<Program> LoopTurns::ConditionOf(const Loop& loop) {
+  return std::make_unique<Program>(loop.test, std::make_shared<GraphVariables>());
+}
+
 Status LoopTurns::SetUpTest(const fusion::CompileOptions& options) {
-  program_ = std::make_unique<Program>(loop_->test, std::make_shared<GraphVariables>());
-  FUSELITE_ASSIGN_OR_RETURN(test_, program_->SegmentAt(0, loop_->condition, {}, options));
+  FUSELITE_ASSIGN_OR_RETURN(test_, condition_->SegmentAt(0, loop_->condition, {}, options));
   const BuiltGraph& built = test_->built;
-  if (test_->end != program_->size() || !test_->constants.empty() || !built.variables.empty() ||
+  if (test_->end != condition_->size() || !test_->constants.empty() || !built.variables.empty() ||
       built.outputs.size() != 1 || built.outputs[0].info.type != DataType::kBool ||
       built.outputs[0].bytes != sizeof more_) {
     return Unsupported("the condition is not one value of a fixed graph");

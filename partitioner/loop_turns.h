@@ -24,8 +24,12 @@ namespace fuselite::partitioner {
 
 class LoopTurns {
  public:
-  // For a body and a condition with tensors of the shapes that they have now.
-  explicit LoopTurns(std::shared_ptr<const Loop> loop) : loop_(std::move(loop)) {}
+  // For a body and a condition with tensors of the shapes that they have now. `condition` runs the
+  // loop's; it outlives this, as shapes that were seen before come again.
+  LoopTurns(std::shared_ptr<const Loop> loop, Program* condition)
+      : loop_(std::move(loop)), condition_(condition) {}
+  // What runs the loop's condition.
+  static std::unique_ptr<Program> ConditionOf(const Loop& loop);
 
   // A call of the body, whose execution is bound to the host's tensors: computes one turn or more,
   // and leaves the results of the last one there. `run` runs the segment, which is always the same
@@ -104,7 +108,7 @@ class LoopTurns {
     int over = -1;
   };
   std::vector<Target> targets_;
-  std::unique_ptr<Program> program_;  // of the condition
+  Program* const condition_;
   Segment* test_ = nullptr;
   uint8_t more_ = 0;  // a bool that the body may hand on as a caller wrote it: any byte
 };
