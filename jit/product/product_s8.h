@@ -121,18 +121,18 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   };
   void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
-  void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
-                   const PanelParts& to) const;
-  // PackColumnQuads of the whole depth.
-  void PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
-                         std::byte* to, int32_t* sums) const;
+  void PackQuads(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                 const PanelParts& to) const;
+  // PackRowQuads or PackColumnQuads of the whole depth.
+  void PackQuadWeights(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                       std::span<const int64_t> places, std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
   // Those of the groups that are multiplied again, behind the others' weights.
   void PackExcess(const CenteredRows& rows, std::span<const int64_t> channels, int64_t step,
                   std::byte* to) const;
   int64_t ExcessSum(const CenteredRows& rows, size_t row) const;
-  void PackTail(const int64_t* sums, std::span<const int64_t> channels,
+  void PackTail(const int32_t* sums, std::span<const int64_t> channels,
                 const kernels::PanelChannels& panel, int v, const int32_t* bias,
                 const PanelParts& to) const;
 

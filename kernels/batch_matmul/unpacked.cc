@@ -63,25 +63,24 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription& op
   const int64_t lines = down ? shape.columns : shape.rows;
   const UnpackedUnits units{.lines = shape.batch.count() * lines,
                             .others = down ? shape.rows : shape.columns};
-  return MakeKernel(
-      internal::Join("batch_matmul ", product.types(), " unpacked ", SimdName(isa)),
-      {.units = units.count(),
-       .grain = units.grain(shape.depth),
-       .scratch_bytes = product.scratch_bytes()},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        units.ForEachLine(begin, end, [&](int64_t unit, int64_t first, int64_t n) {
-          const int64_t batch = unit / lines, line = unit % lines;
-          const MatrixBatches::Pair pair = shape.batch.PairOf(batch);
-          const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
-          if (down) {
-            product.Run(args, y + line * s.y_column, x + first * s.x_row, n,
-                        batch * shape.rows + first, line);
-          } else {
-            product.Run(args, x + line * s.x_row, y + first * s.y_column, n,
-                        batch * shape.rows + line, first);
-          }
-        });
-      });
+  return MakeKernel(internal::Join("batch_matmul ", product.types(), " unpacked ", SimdName(isa)),
+                    {.units = units.count(),
+                     .grain = units.grain(shape.depth),
+                     .scratch_bytes = product.scratch_bytes()},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      units.ForEachLine(begin, end, [&](int64_t unit, int64_t first, int64_t n) {
+                        const int64_t batch = unit / lines, line = unit % lines;
+                        const MatrixBatches::Pair pair = shape.batch.PairOf(batch);
+                        const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
+                        if (down) {
+                          product.Run(args, y + line * s.y_column, x + first * s.x_row, n,
+                                      batch * shape.rows + first, line);
+                        } else {
+                          product.Run(args, x + line * s.x_row, y + first * s.y_column, n,
+                                      batch * shape.rows + line, first);
+                        }
+                      });
+                    });
 }
 
 }  // namespace fuselite::kernels

@@ -90,15 +90,14 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
   if (op.inputs[0].type == DataType::kInt16) return BuildInt16Rows(op, context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
-  FUSELITE_ASSIGN_OR_RETURN(
-      const UnpackedProduct product,
-      UnpackedProduct::Make(op,
-                            {.activation = params.activation,
-                             .bias_hint = params.quantized_bias_type,
-                             .channels = shape.units,
-                             .depth = shape.depth,
-                             .asymmetric = params.asymmetric_quantize_inputs},
-                            context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(const UnpackedProduct product,
+                            UnpackedProduct::Make(op,
+                                                  {.activation = params.activation,
+                                                   .bias_hint = params.quantized_bias_type,
+                                                   .channels = shape.units,
+                                                   .depth = shape.depth,
+                                                   .asymmetric = params.asymmetric_quantize_inputs},
+                                                  context.isa));
   const UnpackedUnits units{.lines = shape.rows, .others = shape.units};
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
   return MakeKernel(

@@ -100,9 +100,8 @@ UnpackedProduct::Line UnpackedProduct::PrepareLine(const KernelArgs& args, int64
   }
   auto* const line = reinterpret_cast<int16_t*>(args.scratch);
   if (line_step_ != 1) {
-    type_ == DataType::kInt8
-        ? Gathered<int8_t>(input, at, line_step_, depth_, line_zero_, line)
-        : Gathered<uint8_t>(input, at, line_step_, depth_, line_zero_, line);
+    type_ == DataType::kInt8 ? Gathered<int8_t>(input, at, line_step_, depth_, line_zero_, line)
+                             : Gathered<uint8_t>(input, at, line_step_, depth_, line_zero_, line);
   } else if (type_ == DataType::kInt8) {
     rows_->widen_s8(static_cast<const int8_t*>(input) + at, depth_, -line_zero_, line);
   } else {

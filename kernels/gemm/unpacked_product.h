@@ -89,7 +89,9 @@ class UnpackedProduct {
 struct UnpackedUnits {
   int64_t lines = 0, others = 0;
 
-  int64_t blocks() const { return (others + UnpackedProduct::kBlock - 1) / UnpackedProduct::kBlock; }
+  int64_t blocks() const {
+    return (others + UnpackedProduct::kBlock - 1) / UnpackedProduct::kBlock;
+  }
   int64_t count() const { return lines * blocks(); }
   int64_t grain(int64_t depth) const;
   // Calls run(line, first other, how many) for the units [begin, end).

@@ -243,7 +243,7 @@ TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
 }
 
 TEST(HybridHighwayTest, BatchMatMulToTheBit) {
-  CompareRandomly([](Random& random) { return RandomHybridBatchMatMul(random, 0.1); });
+  CompareRandomly([](Random& random) { return RandomHybridBatchMatMul(random, 0.1, false); });
 }
 
 }  // namespace
