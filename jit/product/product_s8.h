@@ -166,11 +166,6 @@ Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
 // type, an int32 bias or none.
 Status CheckInt8Operands(const kernels::OpDescription& op);
 
-// From so many terms on products take biases that come with each run, which panels hold with their
-// channels' constants: Highway's panels take 0.6 to 0.8 of the time for 11 terms, 0.9 to 1.1 for 32
-// and 1.6 to 2 for 64 (16 rows by 64 units on a Zen 5).
-inline constexpr int64_t kTermsWorthPacking = 32;
-
 // The largest magnitude in a bias of int32; 0 of an absent one, and of one that comes with each run
 // what floats are found for (SumBounds).
 int64_t LargestBias(const TensorInfo& bias);
