@@ -108,9 +108,10 @@ void MicroKernelS8::PackQuads(const RightMatrix& right, const PanelChannels& pan
   constexpr size_t kMostQuads = kernels::kMostPanelVectors * kMaxLanes / kQuad;
   const size_t lanes = isa_.lanes(), quads = lanes / kQuad, all = panel.vectors * quads;
   std::array<int64_t, kMostQuads> channels_of, places;
-  for (size_t i = 0; i < all; i += quads) {
-    LaneQuads(panel, static_cast<int>(i / quads), std::span(channels_of).subspan(i, quads));
-    for (size_t q = i; q < i + quads; ++q) {
+  for (int v = 0; v < panel.vectors; ++v) {
+    const size_t first = v * quads;
+    LaneQuads(panel, v, std::span(channels_of).subspan(first, quads));
+    for (size_t q = first; q < first + quads; ++q) {
       places[channels_of[q] / kQuad] = static_cast<int64_t>(q * kQuad * sizeof(int32_t));
     }
   }
