@@ -5,6 +5,7 @@
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
 #include "jit/product/weight_rows.h"
+#include "kernels/product/tiling.h"
 
 namespace fuselite::jit {
 
@@ -64,8 +65,8 @@ void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelCh
 void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& panel,
                               const PanelParts& to) const {
   const bool whole = to.biases != nullptr && to.weights != nullptr;
-  if (whole && isa_.dot && right.n_step == 1 && right.k_step != 1) {
-    return PackColumns(right, panel, to);
+  if (whole && isa_.dot && !centered_ && (right.k_step == 1 || right.n_step == 1)) {
+    return PackQuads(right, panel, to);
   }
   const ByteGroups form = WeightGroups();
   // What is summed is unsigned, 128 more.
@@ -84,10 +85,11 @@ void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& pan
       rows = centered->nearest();
     }
     if (to.biases != nullptr) {
-      std::array<int64_t, kMaxLanes> sums;
+      std::array<int32_t, kMaxLanes> sums;
       for (size_t lane = 0; lane < channels.size(); ++lane) {
-        sums[lane] = sum(rows[lane]) - depth_ * (128 + form.offset);
-        if (centered) sums[lane] += ExcessSum(*centered, lane);
+        int64_t of_lane = sum(rows[lane]) - depth_ * (128 + form.offset);
+        if (centered) of_lane += ExcessSum(*centered, lane);
+        sums[lane] = static_cast<int32_t>(of_lane);
       }
       PackTail(sums.data(), channels, panel, v, static_cast<const int32_t*>(right.bias), to);
     }
@@ -99,26 +101,28 @@ void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& pan
   }
 }
 
-// Columns that lie side by side, without copies, which took 7% of a vision transformer.
-void MicroKernelS8::PackColumns(const RightMatrix& right, const PanelChannels& panel,
-                                const PanelParts& to) const {
-  const size_t lanes = isa_.lanes(), quads = lanes / kQuad;
-  std::vector<int64_t> columns(panel.vectors * quads), places(columns.size());
-  for (size_t i = 0; i < columns.size(); ++i) {
-    if (i % quads == 0) {
-      LaneQuads(panel, static_cast<int>(i / quads), std::span(columns).subspan(i, quads));
-    }
-    places[columns[i] / kQuad] = static_cast<int64_t>(i * kQuad * sizeof(int32_t));
-  }
-  std::vector<int32_t> column_sums(columns.size() * kQuad);
-  PackColumnWeights({static_cast<const uint8_t*>(right.values) + panel.first, right.k_step,
-                     panel.last - panel.first},
-                    places, to.weights, column_sums.data());
+// Rows or columns whose values lie side by side, in one pass: weights that come with each run take
+// as long to pack as a few rows by them, and copies of columns took 7% of a vision transformer.
+void MicroKernelS8::PackQuads(const RightMatrix& right, const PanelChannels& panel,
+                              const PanelParts& to) const {
+  constexpr size_t kMostQuads = kernels::kMostPanelVectors * kMaxLanes / kQuad;
+  const size_t lanes = isa_.lanes(), quads = lanes / kQuad, all = panel.vectors * quads;
+  std::array<int64_t, kMostQuads> channels_of, places;
   for (int v = 0; v < panel.vectors; ++v) {
-    std::array<int64_t, kMaxLanes> channels, sums;
-    const std::span of_quads = std::span(columns).subspan(v * quads, quads);
-    for (size_t lane = 0; lane < lanes; ++lane) {
-      sums[lane] = column_sums[of_quads[lane / kQuad] + lane % kQuad];
+    const size_t first = v * quads;
+    LaneQuads(panel, v, std::span(channels_of).subspan(first, quads));
+    for (size_t q = first; q < first + quads; ++q) {
+      places[channels_of[q] / kQuad] = static_cast<int64_t>(q * kQuad * sizeof(int32_t));
+    }
+  }
+  std::array<int32_t, kMostQuads * kQuad> sums_of{};
+  PackQuadWeights(right, panel, std::span(places).first(all), to.weights, sums_of.data());
+  for (int v = 0; v < panel.vectors; ++v) {
+    std::array<int64_t, kMaxLanes> channels;
+    std::array<int32_t, kMaxLanes> sums;
+    const std::span of_quads = std::span(channels_of).subspan(v * quads, quads);
+    for (size_t q = 0; q < quads; ++q) {
+      std::memcpy(&sums[q * kQuad], &sums_of[of_quads[q]], kQuad * sizeof(int32_t));
     }
     LaneChannels(panel, of_quads, std::span(channels).first(lanes));
     PackTail(sums.data(), std::span(channels).first(lanes), panel, v,
@@ -126,31 +130,42 @@ void MicroKernelS8::PackColumns(const RightMatrix& right, const PanelChannels& p
   }
 }
 
-void MicroKernelS8::PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
-                                      std::byte* to, int32_t* sums) const {
+void MicroKernelS8::PackQuadWeights(const RightMatrix& right, const PanelChannels& panel,
+                                    std::span<const int64_t> places, std::byte* to,
+                                    int32_t* sums) const {
   const int64_t step = std::ssize(places) * kQuad * sizeof(int32_t);
+  const int64_t count = panel.last - panel.first;
+  const uint8_t flip = WeightGroups().flip;
+  const auto* values = static_cast<const uint8_t*>(right.values) + panel.first * right.n_step;
   for (int64_t i = 0; i < spec_.depth.outer; ++i) {
     for (const DepthRuns::Run& run : spec_.depth.runs) {
-      kernels::PackColumnQuads(isa_.features, WeightGroups().flip, columns, run.length, places, to,
-                               step, sums);
+      if (right.k_step == 1) {
+        kernels::PackRowQuads(isa_.features, flip, {values, right.n_step, count}, run.length,
+                              places, to, step, sums);
+      } else {
+        kernels::PackColumnQuads(isa_.features, flip, {values, right.k_step, count}, run.length,
+                                 places, to, step, sums);
+      }
       to += (run.length + 3) / 4 * step;
-      columns.values += run.length * columns.k_step;
+      values += run.length * right.k_step;
     }
   }
 }
 
-// The biases and constants of vector `v`, the sums of whose lanes' weights are `sums`.
-void MicroKernelS8::PackTail(const int64_t* sums, std::span<const int64_t> channels,
+// The biases and constants of vector `v`, the sums of whose lanes' weights are `sums`; all of them
+// wrap around.
+void MicroKernelS8::PackTail(const int32_t* sums, std::span<const int64_t> channels,
                              const PanelChannels& panel, int v, const int32_t* bias,
                              const PanelParts& to) const {
   const int32_t s0 = isa_.dot ? WeightsOffset() : 0;
   const bool shifted = isa_.dot && format_.type == DataType::kInt8 && !SignedActivations();
   const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
+  const auto of_sum = static_cast<uint32_t>(-u0), of_all = static_cast<uint32_t>(depth_ * u0 * s0);
   auto* const biases = reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes);
   for (size_t lane = 0; lane < channels.size(); ++lane) {
     const int64_t channel = channels[lane];
-    const int64_t own = bias != nullptr && channel >= 0 ? bias[channel] : 0;
-    const int64_t value = own - u0 * sums[lane] + depth_ * u0 * s0;
+    const uint32_t own = bias != nullptr && channel >= 0 ? bias[channel] : 0;
+    const uint32_t value = own + of_all + of_sum * static_cast<uint32_t>(sums[lane]);
     biases[lane] = channel < 0 ? 0 : static_cast<int32_t>(value);
   }
   const bool half = v == panel.vectors - 1 && spec_.tail.requantization && LastIsHalf(panel);

@@ -58,11 +58,6 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   }
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
-  const int64_t terms = d.parts.empty() ? 0 : d.group_in() * d.parts.front().window.taps();
-  if (terms < kTermsWorthPacking && op.has_input(inputs.bias) &&
-      !op.inputs[inputs.bias].constant()) {
-    return Unsupported(terms, " terms do not repay packing biases at each run");
-  }
   FUSELITE_ASSIGN_OR_RETURN(
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));

@@ -121,18 +121,18 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   };
   void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
-  void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
-                   const PanelParts& to) const;
-  // PackColumnQuads of the whole depth.
-  void PackColumnWeights(kernels::ByteColumns columns, std::span<const int64_t> places,
-                         std::byte* to, int32_t* sums) const;
+  void PackQuads(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                 const PanelParts& to) const;
+  // PackRowQuads or PackColumnQuads of the whole depth.
+  void PackQuadWeights(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
+                       std::span<const int64_t> places, std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
   // Those of the groups that are multiplied again, behind the others' weights.
   void PackExcess(const CenteredRows& rows, std::span<const int64_t> channels, int64_t step,
                   std::byte* to) const;
   int64_t ExcessSum(const CenteredRows& rows, size_t row) const;
-  void PackTail(const int64_t* sums, std::span<const int64_t> channels,
+  void PackTail(const int32_t* sums, std::span<const int64_t> channels,
                 const kernels::PanelChannels& panel, int v, const int32_t* bias,
                 const PanelParts& to) const;
 
@@ -165,11 +165,6 @@ Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
 // type, an int32 bias or none.
 Status CheckInt8Operands(const kernels::OpDescription& op);
-
-// From so many terms on products take biases that come with each run, which panels hold with their
-// channels' constants: Highway's panels take 0.6 to 0.8 of the time for 11 terms, 0.9 to 1.1 for 32
-// and 1.6 to 2 for 64 (16 rows by 64 units on a Zen 5).
-inline constexpr int64_t kTermsWorthPacking = 32;
 
 // The largest magnitude in a bias of int32; 0 of an absent one, and of one that comes with each run
 // what floats are found for (SumBounds).

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 #include <new>
-#include <numeric>
 #include <utility>
 
 #include "kernels/quantization.h"
@@ -90,15 +89,17 @@ void RequantizationConstants::Prepare() {
   }
 }
 
+// Each channel by itself: which ones share a vector is not known here, and one without floats must
+// not cost the others theirs.
 void RequantizationConstants::PrepareEach(int64_t channels) {
+  const int64_t largest = bounds_.products + bounds_.bias;
   const DefaultFloatState state;
-  each_.resize(static_cast<size_t>(channels));
-  std::array<int64_t, kMaxVectorLanes> some;
-  for (int64_t first = 0; first < channels; first += kMaxVectorLanes) {
-    const auto count = static_cast<size_t>(std::min<int64_t>(kMaxVectorLanes, channels - first));
-    std::iota(some.begin(), some.end(), first);
-    Find(std::span(some).first(count), nullptr, bounds_.products + bounds_.bias,
-         std::span(each_).subspan(static_cast<size_t>(first), count));
+  each_floats_ = PreparedFloats(static_cast<size_t>(channels));
+  for (int64_t c = 0; c < channels; ++c) {
+    kernels::FloatScaleQuery query;
+    Channel& channel = each_.emplace_back(Of(c, -largest, largest, &query));
+    if (channel.fits) channel.floats = kernels::FindFloatScale(query, isa_);
+    if (channel.floats) each_floats_.Set(static_cast<size_t>(c), *channel.floats);
   }
 }
 
@@ -115,6 +116,9 @@ void RequantizationConstants::PrepareUniform() {
   uniform_constants_.resize(all.size() * plan_.constants());
   PackLanes(all, first_sums.data(), uniform_constants_.data());
   uniform_shift_ = first_sums[0];
+  const std::optional<kernels::FloatScale>& floats = uniform_->floats;
+  const bool plain = floats && !floats->moves_down() && !floats->moves_up();
+  uniform_slots_ = bounds_.at_run_time && plain ? kAddendSlot + 1 : plan_.constants();
 }
 
 RequantizationConstants::Channel RequantizationConstants::Of(
@@ -166,7 +170,8 @@ void RequantizationConstants::SetConstant(int64_t least, int64_t largest, Channe
 
 // One channel without floats decides for its vector: they are sought only where all can have some.
 void RequantizationConstants::Find(std::span<const int64_t> channels, const int32_t* bias,
-                                   int64_t largest, std::span<Channel> lanes) const {
+                                   std::span<Channel> lanes) const {
+  const int64_t largest = bounds_.products;
   std::array<kernels::FloatScaleQuery, kMaxVectorLanes> queries;
   std::array<std::optional<kernels::FloatScale>, kMaxVectorLanes> found;
   size_t count = 0;
@@ -208,11 +213,11 @@ void RequantizationConstants::Pack(std::span<const int64_t> channels, const int3
                                    int32_t* first_sums, int32_t* to) const {
   const bool within = !bounds_.at_run_time || WithinBounds(channels, bias);
   if (within && uniform_ && uniform_constants_.size() == channels.size() * plan_.constants()) {
-    std::ranges::copy(uniform_constants_, to);
+    std::copy_n(uniform_constants_.data(), channels.size() * uniform_slots_, to);
     for (size_t i = 0; i < channels.size(); ++i) first_sums[i] += uniform_shift_;
     return;
   }
-  const DefaultFloatState state;
+  if (within && !each_.empty() && each_floats_.Pack(channels, first_sums, to)) return;
   std::array<Channel, kMaxVectorLanes> lanes;
   if (!within) {
     FillWide(channels, lanes);
@@ -223,7 +228,8 @@ void RequantizationConstants::Pack(std::span<const int64_t> channels, const int3
       lanes[i] = channels[i] < 0 ? Nothing() : each_[static_cast<size_t>(channels[i])];
     }
   } else {
-    Find(channels, bias, bounds_.products, lanes);
+    const DefaultFloatState state;
+    Find(channels, bias, lanes);
   }
   PackLanes(std::span(lanes).first(channels.size()), first_sums, to);
 }

@@ -29,6 +29,7 @@
 
 #include "jit/tail/layer_constants.h"
 #include "jit/tail/lookup_emitter.h"
+#include "jit/tail/prepared_floats.h"
 #include "kernels/tail/float_scale.h"
 #include "kernels/tail/tail.h"
 #include "runtime/isa.h"
@@ -132,9 +133,8 @@ class RequantizationConstants {
   Channel Of(int64_t channel, int64_t least, int64_t largest,
              kernels::FloatScaleQuery* query) const;
   void PackLanes(std::span<const Channel> lanes, int32_t* first_sums, int32_t* to) const;
-  // What Pack needs of the channels, of sums within `largest` around their biases.
-  void Find(std::span<const int64_t> channels, const int32_t* bias, int64_t largest,
-            std::span<Channel> lanes) const;
+  // What Pack needs of the channels, of sums that end near their biases.
+  void Find(std::span<const int64_t> channels, const int32_t* bias, std::span<Channel> lanes) const;
   void PrepareUniform();
   void PrepareEach(int64_t channels);
   bool WithinBounds(std::span<const int64_t> channels, const int32_t* bias) const;
@@ -156,7 +156,11 @@ class RequantizationConstants {
   // A vector of that channel as Pack leaves it, and what is added to each of its first sums.
   std::vector<int32_t> uniform_constants_;
   int32_t uniform_shift_ = 0;
-  std::vector<Channel> each_;  // where they are packed at each run
+  // Where they are packed at each run: slots of uniform_constants_ that its form reads, and the
+  // constants of each channel, those that have floats once more.
+  size_t uniform_slots_ = 0;
+  std::vector<Channel> each_;
+  PreparedFloats each_floats_;
 };
 
 }  // namespace fuselite::jit

@@ -42,8 +42,8 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulQuantizedReference(const OpDescription&);
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulHybridReference(const OpDescription&);
 // Whether what follows computes it: float32 or int8 by a y of the same type that is known only at
-// run time, with few rows or few columns, the other side's terms side by side; or few rows or
-// columns of int16.
+// run time, with few rows or few columns, the other side's terms side by side; the same of few rows
+// of float32 by int8; or few rows or columns of int16.
 bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shape);
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription&, Isa isa);
 // The part of it that takes int16.

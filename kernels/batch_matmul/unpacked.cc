@@ -31,50 +31,56 @@ bool GoesDown(DataType type, const BatchMatMulShape& shape, const BatchMatMulStr
 
 bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shape) {
   const DataType type = op.inputs[0].type;
-  if (type != op.inputs[1].type || op.inputs[1].constant() || shape.depth == 0) return false;
+  const bool hybrid = type == DataType::kFloat32 && op.inputs[1].type == DataType::kInt8;
+  if (!hybrid && type != op.inputs[1].type) return false;
+  if (op.inputs[1].constant() || shape.depth == 0) return false;
   const BatchMatMulStrides strides = StridesOf(op);
   if (type == DataType::kInt16) {
     if (strides.y_term == 1 && shape.columns < kWorthPacking) return true;
     return shape.rows < kWorthPackingInt16 && (strides.y_term == 1 || strides.y_column == 1);
   }
   if (type != DataType::kFloat32 && type != DataType::kInt8) return false;
-  if (GoesDown(type, shape, strides)) return true;
+  if (!hybrid && GoesDown(type, shape, strides)) return true;
   return strides.y_term == 1 && strides.y_column == shape.depth && shape.rows < kWorthPacking;
 }
 
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription& op, Isa isa) {
   if (op.inputs[0].type == DataType::kInt16) return BuildBatchMatMulInt16Rows(op, isa);
-  constexpr int64_t kBlock = UnpackedProduct::kBlock;
   FUSELITE_ASSIGN_OR_RETURN(const BatchMatMulShape shape, ResolveBatchMatMul(op));
   const BatchMatMulStrides s = StridesOf(op);
-  const bool down = GoesDown(op.inputs[0].type, shape, s);
+  const bool hybrid = op.inputs[0].type != op.inputs[1].type;
+  const bool down = !hybrid && GoesDown(op.inputs[0].type, shape, s);
   FUSELITE_ASSIGN_OR_RETURN(
       const UnpackedProduct product,
-      UnpackedProduct::Make(op, Activation::kNone, DataType::kNone, shape.columns, shape.depth,
-                            down, down ? s.y_term : s.x_term, isa));
-  const int64_t lines = down ? shape.columns : shape.rows,
-                others = down ? shape.rows : shape.columns;
-  const int64_t blocks = (others + kBlock - 1) / kBlock;
-  return MakeKernel(
-      internal::Join("batch_matmul ", DataTypeName(op.inputs[0].type), " unpacked ", SimdName(isa)),
-      {.units = shape.batch.count() * lines * blocks,
-       .grain = GrainFor(int64_t{shape.depth} * std::min(others, kBlock) / 4),
-       .scratch_bytes = product.scratch_bytes()},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t batch = unit / blocks / lines, line = unit / blocks % lines;
-          const int64_t first = unit % blocks * kBlock, n = std::min(kBlock, others - first);
-          const MatrixBatches::Pair pair = shape.batch.PairOf(batch);
-          const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
-          if (down) {
-            product.Run(args, y + line * s.y_column, x + first * s.x_row, n,
-                        batch * shape.rows + first, line);
-          } else {
-            product.Run(args, x + line * s.x_row, y + first * s.y_column, n,
-                        batch * shape.rows + line, first);
-          }
-        }
-      });
+      UnpackedProduct::Make(
+          op,
+          {.channels = shape.columns,
+           .depth = shape.depth,
+           .down = down,
+           .line_step = down ? s.y_term : s.x_term,
+           .asymmetric = op.params.as<BatchMatMulParams>().asymmetric_quantize_inputs},
+          isa));
+  const int64_t lines = down ? shape.columns : shape.rows;
+  const UnpackedUnits units{.lines = shape.batch.count() * lines,
+                            .others = down ? shape.rows : shape.columns};
+  return MakeKernel(internal::Join("batch_matmul ", product.types(), " unpacked ", SimdName(isa)),
+                    {.units = units.count(),
+                     .grain = units.grain(shape.depth),
+                     .scratch_bytes = product.scratch_bytes()},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      units.ForEachLine(begin, end, [&](int64_t unit, int64_t first, int64_t n) {
+                        const int64_t batch = unit / lines, line = unit % lines;
+                        const MatrixBatches::Pair pair = shape.batch.PairOf(batch);
+                        const int64_t x = pair.x * s.x_matrix, y = pair.y * s.y_matrix;
+                        if (down) {
+                          product.Run(args, y + line * s.y_column, x + first * s.x_row, n,
+                                      batch * shape.rows + first, line);
+                        } else {
+                          product.Run(args, x + line * s.x_row, y + first * s.y_column, n,
+                                      batch * shape.rows + line, first);
+                        }
+                      });
+                    });
 }
 
 }  // namespace fuselite::kernels

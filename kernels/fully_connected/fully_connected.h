@@ -52,8 +52,8 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescr
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
 
 // Whether the weights are read where they lie: few rows by weights, or with a bias, known only at
-// run time, of the input's type or of int8 with int16; and rows by the float32 weights of few
-// units.
+// run time, of the input's type or of int8 with int16 or float32; and rows by the float32 weights
+// of few units.
 bool ReadsWeightsUnpacked(const OpDescription& op);
 // Precondition: ReadsWeightsUnpacked.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,

@@ -33,7 +33,8 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
   }
   const bool taken =
       type == DataType::kFloat32 || type == DataType::kInt8 || type == DataType::kUInt8;
-  return taken && weights == type;
+  const bool hybrid = type == DataType::kFloat32 && weights == DataType::kInt8;
+  return taken && (weights == type || (hybrid && !op.inputs[1].constant()));
 }
 
 namespace {
@@ -84,32 +85,30 @@ Result<std::unique_ptr<Kernel>> BuildInt16Rows(const OpDescription& op, Isa isa)
 
 }  // namespace
 
-// A unit of work is a row by a block of weights' units: the output's rows need no more than their
-// own channels.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription& op,
                                                             const BuildContext& context) {
   if (op.inputs[0].type == DataType::kInt16) return BuildInt16Rows(op, context.isa);
-  constexpr int64_t kBlock = UnpackedProduct::kBlock;
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
-  FUSELITE_ASSIGN_OR_RETURN(
-      const UnpackedProduct product,
-      UnpackedProduct::Make(op, params.activation, params.quantized_bias_type, shape.units,
-                            shape.depth, /*down=*/false, /*line_step=*/1, context.isa));
-  const int64_t blocks = (shape.units + kBlock - 1) / kBlock;
+  FUSELITE_ASSIGN_OR_RETURN(const UnpackedProduct product,
+                            UnpackedProduct::Make(op,
+                                                  {.activation = params.activation,
+                                                   .bias_hint = params.quantized_bias_type,
+                                                   .channels = shape.units,
+                                                   .depth = shape.depth,
+                                                   .asymmetric = params.asymmetric_quantize_inputs},
+                                                  context.isa));
+  const UnpackedUnits units{.lines = shape.rows, .others = shape.units};
   const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
   return MakeKernel(
-      internal::Join("fully_connected ", DataTypeName(op.inputs[0].type), " unpacked ",
-                     SimdName(context.isa)),
-      {.units = shape.rows * blocks,
-       .grain = GrainFor(int64_t{shape.depth} * std::min<int64_t>(shape.units, kBlock) / 4),
+      internal::Join("fully_connected ", product.types(), " unpacked ", SimdName(context.isa)),
+      {.units = units.count(),
+       .grain = units.grain(shape.depth),
        .scratch_bytes = product.scratch_bytes()},
       [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t row = unit / blocks, first = unit % blocks * kBlock;
-          product.Run(args, row * pitch, first * shape.depth,
-                      std::min<int64_t>(kBlock, shape.units - first), row, first);
-        }
+        units.ForEachLine(begin, end, [&](int64_t row, int64_t first, int64_t n) {
+          product.Run(args, row * pitch, first * shape.depth, n, row, first);
+        });
       });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "runtime/aligned_buffer.h"
 
@@ -25,62 +26,98 @@ bool OneScale(const TailStage& stage) {
 
 }  // namespace
 
-Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, Activation activation,
-                                              DataType bias_hint, int64_t channels, int64_t depth,
-                                              bool down, int64_t line_step, Isa isa) {
+Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, const UnpackedFormat& format,
+                                              Isa isa) {
   const UnpackedFunctions* const functions = FindUnpackedFunctions(isa);
   if (functions == nullptr) return NoVectorTarget(isa);
-  const TensorInfo &line = op.inputs[down ? 1 : 0], &others = op.inputs[down ? 0 : 1];
+  const TensorInfo& line = op.inputs[format.down ? 1 : 0];
+  const TensorInfo& others = op.inputs[format.down ? 0 : 1];
+  const bool hybrid = line.type == DataType::kFloat32 && others.type == DataType::kInt8;
+  if (hybrid ? format.down : others.type != line.type) return Unsupported("operands of two types");
   UnpackedProduct product;
+  switch (others.type) {
+    case DataType::kFloat32: product.sums_ = functions->floats; break;
+    case DataType::kInt8: product.sums_ = functions->int8; break;
+    case DataType::kUInt8: product.sums_ = functions->uint8; break;
+    default: return Unsupported(DataTypeName(others.type), " is not read where it lies");
+  }
   product.type_ = line.type;
+  product.other_bytes_ = BitWidth(others.type) / 8;
   product.apply_ = ApplyTail(isa);
   product.rows_ = FindShortRowFunctions(isa);
+  product.store_hybrid_ = FindHybridRow(isa);
   product.output_ = op.outputs[0];
-  product.line_input_ = down ? 1 : 0;
-  product.depth_ = depth;
-  product.line_step_ = line_step;
+  product.line_input_ = format.down ? 1 : 0;
+  product.depth_ = format.depth;
+  product.line_step_ = format.line_step;
+  product.asymmetric_ = format.asymmetric;
   const int bias = op.op->product_inputs->bias;
   if (op.has_input(bias)) product.bias_ = bias;
-  if (others.type != line.type) return Unsupported("operands of two types");
+  FUSELITE_RETURN_IF_ERROR(product.MakeTail(op, format));
   if (line.type == DataType::kFloat32) {
-    FUSELITE_ASSIGN_OR_RETURN(product.floats_, MakeFloatTail(op, activation));
-    product.sums_ = functions->floats;
-    product.alike_ = product.floats_.rest.empty();
-    if (line_step != 1) product.line_bytes_ = AlignUp(depth * sizeof(float));
+    if (hybrid) product.line_bytes_ += AlignUp(format.depth * sizeof(int16_t));
+    if (format.line_step != 1) product.line_bytes_ += AlignUp(format.depth * sizeof(float));
     return product;
   }
-  if (line.type != DataType::kInt8 && line.type != DataType::kUInt8) {
-    return Unsupported(DataTypeName(line.type), " is not read where it lies");
-  }
-  FUSELITE_ASSIGN_OR_RETURN(product.bytes_, MakeQuantizedTail(op, activation, bias_hint, channels));
-  product.sums_ = line.type == DataType::kInt8 ? functions->int8 : functions->uint8;
-  product.alike_ = BitWidth(op.outputs[0].type) == 8 && op.tail.empty() &&
-                   std::ranges::all_of(product.bytes_.tail.stages, OneScale);
   product.line_zero_ = line.quantization.zero_point();
   product.others_zero_ = others.quantization.zero_point();
-  product.line_bytes_ = AlignUp(depth * sizeof(int16_t));
+  product.line_bytes_ = AlignUp(format.depth * sizeof(int16_t));
   return product;
 }
 
-const void* UnpackedProduct::Line(const KernelArgs& args, int64_t at) const {
+std::string UnpackedProduct::types() const {
+  return hybrid_ ? "hybrid int8" : std::string(DataTypeName(type_));
+}
+
+Status UnpackedProduct::MakeTail(const OpDescription& op, const UnpackedFormat& format) {
+  if (type_ != DataType::kFloat32) {
+    FUSELITE_ASSIGN_OR_RETURN(
+        bytes_, MakeQuantizedTail(op, format.activation, format.bias_hint, format.channels));
+    alike_ = BitWidth(output_.type) == 8 && op.tail.empty() &&
+             std::ranges::all_of(bytes_.tail.stages, OneScale);
+    return Status();
+  }
+  if (other_bytes_ == sizeof(float)) {
+    FUSELITE_ASSIGN_OR_RETURN(floats_, MakeFloatTail(op, format.activation));
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(hybrid_, MakeHybridTail(op, format.activation, format.channels));
+    floats_ = hybrid_->tail;
+  }
+  alike_ = floats_.rest.empty();
+  return Status();
+}
+
+UnpackedProduct::Line UnpackedProduct::PrepareLine(const KernelArgs& args, int64_t at) const {
   const void* const input = args.inputs[line_input_];
   if (type_ == DataType::kFloat32) {
-    if (line_step_ == 1) return static_cast<const float*>(input) + at;
-    auto* const reals = reinterpret_cast<float*>(args.scratch);
-    return Gathered<float>(input, at, line_step_, depth_, 0, reals);
+    const float* reals = static_cast<const float*>(input) + at;
+    if (line_step_ != 1) {
+      const size_t before = hybrid_ ? AlignUp(depth_ * sizeof(int16_t)) : 0;
+      reals = Gathered<float>(input, at, line_step_, depth_, 0,
+                              reinterpret_cast<float*>(args.scratch + before));
+    }
+    return hybrid_ ? QuantizedLine(args, reals) : Line{reals, 1};
   }
   auto* const line = reinterpret_cast<int16_t*>(args.scratch);
   if (line_step_ != 1) {
-    return type_ == DataType::kInt8
-               ? Gathered<int8_t>(input, at, line_step_, depth_, line_zero_, line)
-               : Gathered<uint8_t>(input, at, line_step_, depth_, line_zero_, line);
-  }
-  if (type_ == DataType::kInt8) {
+    type_ == DataType::kInt8 ? Gathered<int8_t>(input, at, line_step_, depth_, line_zero_, line)
+                             : Gathered<uint8_t>(input, at, line_step_, depth_, line_zero_, line);
+  } else if (type_ == DataType::kInt8) {
     rows_->widen_s8(static_cast<const int8_t*>(input) + at, depth_, -line_zero_, line);
   } else {
     rows_->widen_u8(static_cast<const uint8_t*>(input) + at, depth_, -line_zero_, line);
   }
-  return line;
+  return {line, 1};
+}
+
+UnpackedProduct::Line UnpackedProduct::QuantizedLine(const KernelArgs& args,
+                                                     const float* values) const {
+  auto* const line = reinterpret_cast<int16_t*>(args.scratch);
+  DynamicRange range{values[0], values[0]};
+  rows_->extend_range(values, depth_, &range);
+  const DynamicScale scale = MakeDynamicScale(range, asymmetric_);
+  rows_->quantize(values, depth_, scale, line);
+  return {line, scale.scale};
 }
 
 void UnpackedProduct::AddBias(const KernelArgs& args, int64_t channel, int64_t n,
@@ -129,15 +166,24 @@ void UnpackedProduct::StoreDown(const KernelArgs& args, void* sums, int64_t n,
   for (int64_t i = 0; pitch != 1 && i < n; ++i) to[i * pitch] = bytes[i];
 }
 
-void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, int64_t n,
-                          int64_t row, int64_t channel) const {
+void UnpackedProduct::Dequantize(const KernelArgs& args, float scale, int64_t channel, int64_t n,
+                                 void* sums) const {
+  const float* bias = bias_ < 0 ? nullptr : static_cast<const float*>(args.inputs[bias_]) + channel;
+  store_hybrid_({.sums = static_cast<const int32_t*>(sums),
+                 .n = n,
+                 .scale = scale,
+                 .scales = hybrid_->scales.data() + channel,
+                 .weights_first = hybrid_->weights_first,
+                 .bias = bias,
+                 .min = floats_.min,
+                 .max = floats_.max,
+                 .to = static_cast<float*>(sums)});
+}
+
+void UnpackedProduct::Store(const KernelArgs& args, void* sums, int64_t n, int64_t row,
+                            int64_t channel) const {
   const bool real = type_ == DataType::kFloat32, down = line_input_ == 1;
-  void* const sums = args.scratch + line_bytes_;
-  const int64_t value_bytes = BitWidth(type_) / 8, out_bytes = BitWidth(output_.type) / 8;
-  sums_({Line(args, line),
-         static_cast<const std::byte*>(args.inputs[down ? 0 : 1]) + others * value_bytes, depth_, n,
-         others_zero_, sums});
-  AddBias(args, channel, n, sums);
+  const int64_t out_bytes = BitWidth(output_.type) / 8;
   auto* const to =
       static_cast<std::byte*>(args.outputs[0]) + (row * output_.pitch() + channel) * out_bytes;
   if (down && alike_) return StoreDown(args, sums, n, to);
@@ -152,6 +198,30 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
           .rows = down ? n : 1,
           .channel = channel,
           .channels = down ? 1 : n});
+}
+
+void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, int64_t n,
+                          int64_t row, int64_t channel) const {
+  const bool down = line_input_ == 1;
+  const auto* values = static_cast<const std::byte*>(args.inputs[down ? 0 : 1]);
+  void* const sums = args.scratch + line_bytes_;
+  const Line prepared = PrepareLine(args, line);
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    const int64_t to_row = down ? row + first : row, to_channel = down ? channel : channel + first;
+    sums_({prepared.values, values + (others + first * depth_) * other_bytes_, depth_, count,
+           others_zero_, sums});
+    if (hybrid_) {
+      Dequantize(args, prepared.scale, to_channel, count, sums);
+    } else {
+      AddBias(args, to_channel, count, sums);
+    }
+    Store(args, sums, count, to_row, to_channel);
+  }
+}
+
+int64_t UnpackedUnits::grain(int64_t depth) const {
+  return GrainFor(depth * std::min(others, UnpackedProduct::kBlock) / 4);
 }
 
 }  // namespace fuselite::kernels

@@ -2,6 +2,12 @@
 // them takes as long as the products of several rows.
 #pragma once
 
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/gemm/short_rows.h"
@@ -9,48 +15,95 @@
 
 namespace fuselite::kernels {
 
+// What a product takes from its operator.
+struct UnpackedFormat {
+  Activation activation = Activation::kNone;
+  DataType bias_hint = DataType::kNone;  // MakeQuantizedTail's
+  int64_t channels = 0, depth = 0;
+  bool down = false;
+  int64_t line_step = 1;    // between the line's values
+  bool asymmetric = false;  // how float32 is quantized beside int8
+};
+
 // Sums of one line of values by each of several others, `depth` values apart, with bias and tail.
-// Inputs 0 and 1 are float32, or int8 or uint8; the line is of input 0, and its sums are channels
-// of an output's row; or, where the product goes `down`, of input 1, and its sums are one channel
-// of several rows.
+// Inputs 0 and 1 are both float32, int8 or uint8, or float32 and int8 (hybrid), of which the line
+// is quantized; the line is of input 0, and its sums are channels of an output's row; or, where
+// the product goes `down`, which a hybrid one does not, of input 1, and its sums are one channel of
+// several rows.
 class UnpackedProduct {
  public:
-  // Lines that are multiplied at once: a multiple of what is summed at once.
-  static constexpr int64_t kBlock = 64;
-
-  // `bias_hint` and `channels` as for MakeQuantizedTail. The line's values are `line_step` apart.
   // kUnsupported for other types.
-  static Result<UnpackedProduct> Make(const OpDescription& op, Activation activation,
-                                      DataType bias_hint, int64_t channels, int64_t depth,
-                                      bool down, int64_t line_step, Isa isa);
+  static Result<UnpackedProduct> Make(const OpDescription& op, const UnpackedFormat& format,
+                                      Isa isa);
 
+  std::string types() const;  // for the kernel's name
   size_t scratch_bytes() const { return line_bytes_ + kBlock * sizeof(int32_t); }
-  // The line begins with element `line` of its input, the first of `n` <= kBlock others with
-  // element `others` of theirs. To the outputs from `row` (TailTile) and `channel` on.
+  // The line begins with element `line` of its input, the first of `n` others with element `others`
+  // of theirs. To the outputs from `row` (TailTile) and `channel` on.
   void Run(const KernelArgs& args, int64_t line, int64_t others, int64_t n, int64_t row,
            int64_t channel) const;
 
  private:
+  friend struct UnpackedUnits;
+  // Others whose sums wait for their tail: a multiple of what is summed at once.
+  static constexpr int64_t kBlock = 64;
+
+  // A line as the sums' function takes it.
+  struct Line {
+    const void* values;
+    float scale;  // of a hybrid one
+  };
   UnpackedProduct() = default;
-  // The line as the sums' function takes it.
-  const void* Line(const KernelArgs& args, int64_t at) const;
+  Status MakeTail(const OpDescription& op, const UnpackedFormat& format);
+  Line PrepareLine(const KernelArgs& args, int64_t at) const;
+  Line QuantizedLine(const KernelArgs& args, const float* values) const;
   void AddBias(const KernelArgs& args, int64_t channel, int64_t n, void* sums) const;
+  // From int32 to float32, in place.
+  void Dequantize(const KernelArgs& args, float scale, int64_t channel, int64_t n,
+                  void* sums) const;
   // n results that go down, all of which the tail treats alike: as one row, then one by one.
   void StoreDown(const KernelArgs& args, void* sums, int64_t n, std::byte* to) const;
+  void Store(const KernelArgs& args, void* sums, int64_t n, int64_t row, int64_t channel) const;
 
   void (*sums_)(const UnpackedRow& row) = nullptr;
   const ShortRowFunctions* rows_ = nullptr;
   ApplyTailFunction* apply_ = nullptr;
+  HybridRowFunction* store_hybrid_ = nullptr;
   FloatTail floats_{};
+  std::optional<HybridTail> hybrid_;
   QuantizedTail bytes_;
   TensorInfo output_;
-  DataType type_ = DataType::kNone;
+  DataType type_ = DataType::kNone;  // of the line
   int bias_ = -1;
   int line_input_ = 0;
+  int64_t other_bytes_ = 0;  // of a value
+  bool asymmetric_ = false;
   bool alike_ = false;  // the tail has neither operands nor numbers of single channels
   int32_t line_zero_ = 0, others_zero_ = 0;
   int64_t depth_ = 0, line_step_ = 1;
   size_t line_bytes_ = 0;
+};
+
+// Units of work of lines that each meet the same number of others: a block of these. A thread
+// prepares each line of its units once.
+struct UnpackedUnits {
+  int64_t lines = 0, others = 0;
+
+  int64_t blocks() const {
+    return (others + UnpackedProduct::kBlock - 1) / UnpackedProduct::kBlock;
+  }
+  int64_t count() const { return lines * blocks(); }
+  int64_t grain(int64_t depth) const;
+  // Calls run(line, first other, how many) for the units [begin, end).
+  template <class Function>
+  void ForEachLine(int64_t begin, int64_t end, const Function& run) const {
+    const int64_t of_line = blocks();
+    for (int64_t unit = begin, next = 0; unit < end; unit = next) {
+      const int64_t line = unit / of_line, first = unit % of_line * UnpackedProduct::kBlock;
+      next = std::min(end, (line + 1) * of_line);
+      run(line, first, std::min((next - unit) * UnpackedProduct::kBlock, others - first));
+    }
+  }
 };
 
 }  // namespace fuselite::kernels

@@ -140,29 +140,39 @@ HWY_INLINE void ByteSums(const UnpackedRow& row, const int16_t* last, int64_t un
   add(least);
   if (last != nullptr) {
     AddVectors<kUnits>(least, last, w + row.depth - kLeastTerms, kLeastTerms, row, sums);
-    return;
   }
-  if (k == row.depth) return;
-  for (int u = 0; u < kUnits; ++u) {
-    auto sum = static_cast<uint32_t>(sums[u]);
-    for (int64_t i = k; i < row.depth; ++i) {
-      sum += static_cast<uint32_t>(x[i] * (w[u * row.depth + i] - row.w_zero));
+}
+
+// Units of fewer terms than the narrowest vector has, each of which reads as many: what lies behind
+// its own meets zeros in x. The last ones have no others behind them, and are copied.
+template <class T>
+HWY_INLINE void ShortByteRow(const UnpackedRow& row) {
+  constexpr int kUnits = hn::MaxLanes(hn::ScalableTag<int32_t>());
+  const hn::CappedTag<int16_t, kLeastTerms> d;
+  int16_t x[kLeastTerms] = {};
+  std::copy_n(static_cast<const int16_t*>(row.x), row.depth, x);
+  T copy[kUnits * kLeastTerms] = {};
+  for (int64_t u = 0; u < row.units; u += kUnits) {
+    const int64_t n = std::min<int64_t>(kUnits, row.units - u);
+    const T* w = static_cast<const T*>(row.w) + u * row.depth;
+    if ((row.units - u) * row.depth < (kUnits - 1) * row.depth + kLeastTerms) {
+      w = std::copy_n(w, n * row.depth, copy) - n * row.depth;
     }
-    sums[u] = static_cast<int32_t>(sum);
+    int32_t sums[kUnits] = {};
+    AddVectors<kUnits>(d, x, w, kLeastTerms, row, sums);
+    std::copy_n(sums, n, static_cast<int32_t*>(row.sums) + u);
   }
 }
 
 template <class T>
 void ByteRow(const UnpackedRow& row) {
+  if (row.depth < kLeastTerms) return ShortByteRow<T>(row);
   constexpr int kUnits = hn::MaxLanes(hn::ScalableTag<int32_t>());
   int16_t terms[kLeastTerms] = {};
   const int64_t left = row.depth % kLeastTerms;
-  const bool overlaps = left != 0 && row.depth >= kLeastTerms;
-  if (overlaps) {
-    const auto* x = static_cast<const int16_t*>(row.x);
-    std::copy_n(x + row.depth - left, left, terms + kLeastTerms - left);
-  }
-  const int16_t* const last = overlaps ? terms : nullptr;
+  const auto* x = static_cast<const int16_t*>(row.x);
+  std::copy_n(x + row.depth - left, left, terms + kLeastTerms - left);
+  const int16_t* const last = left != 0 ? terms : nullptr;
   int64_t u = 0;
   for (; u + kUnits <= row.units; u += kUnits) ByteSums<kUnits, T>(row, last, u);
   for (; u < row.units; ++u) ByteSums<1, T>(row, last, u);

@@ -33,34 +33,42 @@ HWY_INLINE FourGroups LoadGroups(const ByteGroups& form, const uint8_t* from) {
   return hn::BitCast(Groups(), hn::Sub(wide, hn::Set(d16, static_cast<int16_t>(form.offset))));
 }
 
-// Sixteen bytes of four rows each, from value `first` on, four bytes of all rows at a time.
-HWY_INLINE void PackSquare(const ByteGroups& form, const uint8_t* const* rows, int64_t first,
-                           std::byte* to, int64_t step) {
+// Four groups of each of four rows as the first group of all of them, the second, ...
+HWY_INLINE void TransposeGroups(FourGroups a, FourGroups b, FourGroups c, FourGroups e,
+                                FourGroups* groups) {
   const Groups d;
   const hn::Full128<uint64_t> pairs;
-  const auto a = LoadGroups(form, rows[0] + first), b = LoadGroups(form, rows[1] + first);
-  const auto c = LoadGroups(form, rows[2] + first), e = LoadGroups(form, rows[3] + first);
   const auto ab01 = hn::BitCast(pairs, hn::InterleaveLower(d, a, b));
   const auto ab23 = hn::BitCast(pairs, hn::InterleaveUpper(d, a, b));
   const auto ce01 = hn::BitCast(pairs, hn::InterleaveLower(d, c, e));
   const auto ce23 = hn::BitCast(pairs, hn::InterleaveUpper(d, c, e));
-  const auto store = [&](auto bytes, int64_t at) HWY_ATTR {
+  groups[0] = hn::BitCast(d, hn::InterleaveLower(pairs, ab01, ce01));
+  groups[1] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab01, ce01));
+  groups[2] = hn::BitCast(d, hn::InterleaveLower(pairs, ab23, ce23));
+  groups[3] = hn::BitCast(d, hn::InterleaveUpper(pairs, ab23, ce23));
+}
+
+// Sixteen bytes of four rows each, from value `first` on, four bytes of all rows at a time.
+HWY_INLINE void PackSquare(const ByteGroups& form, const uint8_t* const* rows, int64_t first,
+                           std::byte* to, int64_t step) {
+  const Groups d;
+  FourGroups groups[4];
+  TransposeGroups(LoadGroups(form, rows[0] + first), LoadGroups(form, rows[1] + first),
+                  LoadGroups(form, rows[2] + first), LoadGroups(form, rows[3] + first), groups);
+#pragma GCC unroll 4
+  for (int64_t at = 0; at < 4; ++at) {
     if (form.shape != ByteGroups::kPairs) {
-      hn::Store(bytes, pairs, reinterpret_cast<uint64_t*>(to + at * step));
-      return;
+      hn::Store(groups[at], d, reinterpret_cast<uint32_t*>(to + at * step));
+      continue;
     }
     const hn::Full128<uint16_t> d16;
     const hn::Half<decltype(d16)> half;
-    const auto both = hn::BitCast(d16, bytes);
+    const auto both = hn::BitCast(d16, groups[at]);
     auto* const even = reinterpret_cast<uint16_t*>(to + 2 * at * step);
     auto* const odd = reinterpret_cast<uint16_t*>(to + (2 * at + 1) * step);
     hn::Store(hn::LowerHalf(half, hn::ConcatEven(d16, both, both)), half, even);
     hn::Store(hn::LowerHalf(half, hn::ConcatOdd(d16, both, both)), half, odd);
-  };
-  store(hn::InterleaveLower(pairs, ab01, ce01), 0);
-  store(hn::InterleaveUpper(pairs, ab01, ce01), 1);
-  store(hn::InterleaveLower(pairs, ab23, ce23), 2);
-  store(hn::InterleaveUpper(pairs, ab23, ce23), 3);
+  }
 }
 
 // As PackGroups, but only the first `count` values, which fill whole squares.
@@ -176,6 +184,99 @@ void PackAllColumns(uint8_t flip, const ByteColumns& columns, int64_t depth,
   }
 }
 
+// The bytes of a row in squares of sixteen, flipped, with zeros behind its values.
+class RowSquares {
+ public:
+  RowSquares(uint8_t flip, const ByteRows& rows, int64_t depth)
+      : end_(rows.values + (rows.count - 1) * rows.step + depth),
+        rest_(static_cast<size_t>(depth % kSquare)),
+        flips_(hn::Set(Bytes(), flip)),
+        kept_(hn::VecFromMask(Bytes(), hn::FirstN(Bytes(), rest_))) {}
+  static constexpr int64_t kSquare = 16;
+
+  HWY_INLINE FourGroups Whole(const uint8_t* from) const {
+    return hn::BitCast(Groups(), hn::Xor(hn::LoadU(Bytes(), from), flips_));
+  }
+  // Of the last, incomplete one. What lies behind it is read where it belongs to another row.
+  HWY_INLINE FourGroups Rest(const uint8_t* from) const {
+    const Bytes d;
+    const auto bytes = end_ - from >= kSquare ? hn::LoadU(d, from) : LoadPartial(d, from, rest_);
+    return hn::BitCast(Groups(), hn::And(kept_, hn::Xor(bytes, flips_)));
+  }
+
+ private:
+  const uint8_t* end_;
+  size_t rest_;
+  hn::Vec<Bytes> flips_, kept_;
+};
+
+// The sums of groups of four rows.
+class GroupSums {
+ public:
+  explicit GroupSums(int32_t* to) : pairs_(hn::Zero(ShortSums())), to_(to) {}
+  HWY_INLINE void Add(FourGroups group) {
+    pairs_ = hn::Add(pairs_, PairSums(hn::BitCast(Bytes(), group)));
+  }
+  // After at most kMostGroups of them.
+  HWY_INLINE void Flush() {
+    hn::StoreU(hn::Add(hn::LoadU(Sums(), to_), QuadSums(pairs_)), Sums(), to_);
+    pairs_ = hn::Zero(ShortSums());
+  }
+
+ private:
+  hn::Vec<ShortSums> pairs_;
+  int32_t* to_;
+};
+
+// `rows`: four, of which null ones are zeros where there are not `kWhole` ones.
+template <bool kWhole>
+HWY_INLINE void PackFourRows(const RowSquares& squares, const uint8_t* const* rows, int64_t depth,
+                             std::byte* to, int64_t step, int32_t* sums) {
+  GroupSums total(sums);
+  const auto pack = [&](int64_t k, int64_t count, const auto& load) HWY_ATTR {
+    const auto row = [&](int i) HWY_ATTR {
+      if (!kWhole && rows[i] == nullptr) return hn::Zero(Groups());
+      return load(rows[i] + k);
+    };
+    FourGroups groups[4];
+    TransposeGroups(row(0), row(1), row(2), row(3), groups);
+#pragma GCC unroll 4
+    for (int64_t g = 0; g < 4; ++g) {
+      if (g >= count) break;
+      hn::Store(groups[g], Groups(), reinterpret_cast<uint32_t*>(to));
+      total.Add(groups[g]);
+      to += step;
+    }
+  };
+  const auto whole = [&](const uint8_t* from) HWY_ATTR { return squares.Whole(from); };
+  const auto rest = [&](const uint8_t* from) HWY_ATTR { return squares.Rest(from); };
+  int64_t k = 0;
+  for (; k + RowSquares::kSquare <= depth; k += RowSquares::kSquare) {
+    pack(k, 4, whole);
+    if (k % (4 * kMostGroups) == 4 * kMostGroups - RowSquares::kSquare) total.Flush();
+  }
+  if (k < depth) pack(k, (depth - k + 3) / 4, rest);
+  total.Flush();
+}
+
+void PackAllRows(uint8_t flip, const ByteRows& rows, int64_t depth, std::span<const int64_t> places,
+                 std::byte* to, int64_t step, int32_t* sums) {
+  const RowSquares squares(flip, rows, depth);
+  for (size_t q = 0; q < places.size(); ++q, sums += 4) {
+    const auto first = static_cast<int64_t>(4 * q);
+    const uint8_t* of_quad[4];
+    for (int64_t i = 0; i < 4; ++i) {
+      const bool absent = first + i >= rows.count;
+      of_quad[i] = absent ? nullptr : rows.values + (first + i) * rows.step;
+    }
+    if (first + 4 <= rows.count) {
+      PackFourRows<true>(squares, of_quad, depth, to + places[q], step, sums);
+    } else {
+      PackFourRows<false>(squares, of_quad, depth, to + places[q], step, sums);
+    }
+  }
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // FUSELITE_SIMD_TARGET
@@ -186,16 +287,23 @@ namespace {
 
 constexpr auto kPackSquares = FUSELITE_SIMD_TABLE(PackSquares);
 constexpr auto kPackColumns = FUSELITE_SIMD_TABLE(PackAllColumns);
+constexpr auto kPackRows = FUSELITE_SIMD_TABLE(PackAllRows);
 
-void PackColumnsOneByOne(uint8_t flip, const ByteColumns& columns, int64_t depth,
-                         std::span<const int64_t> places, std::byte* to, int64_t step,
-                         int32_t* sums) {
+// Value k of row or column i is values[k * k_step + i * step].
+struct ByteMatrix {
+  const uint8_t* values;
+  int64_t k_step, step, count;
+};
+
+void PackOneByOne(uint8_t flip, const ByteMatrix& matrix, int64_t depth,
+                  std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums) {
   for (int64_t k = 0; k < depth + 3 - (depth + 3) % 4; ++k) {
     std::byte* const group = to + k / 4 * step;
     for (int64_t i = 0; i < 4 * static_cast<int64_t>(places.size()); ++i) {
-      const bool absent = k >= depth || i >= columns.count;
-      const auto value =
-          absent ? int8_t{} : static_cast<int8_t>(columns.values[k * columns.k_step + i] ^ flip);
+      int8_t value = 0;
+      if (k < depth && i < matrix.count) {
+        value = static_cast<int8_t>(matrix.values[k * matrix.k_step + i * matrix.step] ^ flip);
+      }
       group[places[i / 4] + i % 4 * 4 + k % 4] = static_cast<std::byte>(value);
       sums[i] += value;
     }
@@ -273,8 +381,16 @@ void PackGroups(Isa isa, const ByteGroups& form, std::span<const uint8_t* const>
 void PackColumnQuads(Isa isa, uint8_t flip, const ByteColumns& columns, int64_t depth,
                      std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums) {
   auto* const vectors = kPackColumns.For(isa);
-  auto* const pack = vectors != nullptr ? vectors : &PackColumnsOneByOne;
-  pack(flip, columns, depth, places, to, step, sums);
+  if (vectors != nullptr) return vectors(flip, columns, depth, places, to, step, sums);
+  PackOneByOne(flip, {columns.values, columns.k_step, 1, columns.count}, depth, places, to, step,
+               sums);
+}
+
+void PackRowQuads(Isa isa, uint8_t flip, const ByteRows& rows, int64_t depth,
+                  std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums) {
+  auto* const vectors = kPackRows.For(isa);
+  if (vectors != nullptr) return vectors(flip, rows, depth, places, to, step, sums);
+  PackOneByOne(flip, {rows.values, 1, rows.step, rows.count}, depth, places, to, step, sums);
 }
 
 }  // namespace fuselite::kernels

@@ -38,13 +38,22 @@ struct ByteColumns {
   int64_t k_step;
   int64_t count;  // of columns
 };
+// One whose rows' values do: value k of row i is values[i * step + k].
+struct ByteRows {
+  const uint8_t* values;
+  int64_t step;
+  int64_t count;  // of rows
+};
 
-// The same of columns, `depth` values each, in quads without an offset: group g of columns
-// [4 q, 4 q + 4) is written to `to` + g * step + places[q], and sums[i] grows by the values of
-// column i as the group holds them. Columns from columns.count on are zeros, and so are their sums,
-// of which there are four for each of `places`. These are multiples of 16, as `step` is; of every
-// sixteen columns that they have place for there is one.
+// The same as PackGroups of columns, `depth` values each, in quads without an offset: group g of
+// columns [4 q, 4 q + 4) is written to `to` + g * step + places[q], and sums[i] grows by the values
+// of column i as the group holds them. Columns from columns.count on are zeros, and so are their
+// sums, of which there are four for each of `places`. These are multiples of 16, as `step` is; of
+// every sixteen columns that they have place for there is one.
 void PackColumnQuads(Isa isa, uint8_t flip, const ByteColumns& columns, int64_t depth,
                      std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums);
+// The same of rows. Nothing is read behind the last one's values.
+void PackRowQuads(Isa isa, uint8_t flip, const ByteRows& rows, int64_t depth,
+                  std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums);
 
 }  // namespace fuselite::kernels

@@ -7,7 +7,6 @@
 namespace fuselite::kernels {
 namespace {
 
-constexpr int kMaxVectors = 8;
 // Half of a 1 MiB L2, the smallest of current server cores: panels that fit stay there.
 constexpr int64_t kPanelsThatStay = 512 << 10;
 // A part of that L2 for a block's rows where the panels come from further away.
@@ -62,11 +61,11 @@ Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns,
 
 Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns, int64_t run,
                     int threads) {
-  const Tiling best = BestTiling(kernel, line_rows, columns, run, 1, kMaxVectors);
+  const Tiling best = BestTiling(kernel, line_rows, columns, run, 1, kMostPanelVectors);
   const auto bytes = best.panels * static_cast<int64_t>(kernel.panel_bytes(best.vectors));
   const MicroKernel* const many = line_rows <= kFewRows ? kernel.many_rows() : nullptr;
   if (many != nullptr && bytes >= kWorthSharing) {
-    const int vectors = BestTiling(*many, kManyRows, columns, 1, 1, kMaxVectors).vectors;
+    const int vectors = BestTiling(*many, kManyRows, columns, 1, 1, kMostPanelVectors).vectors;
     return BestTiling(kernel, line_rows, columns, 1, vectors, vectors);
   }
   if (best.tiles_per_line * best.panels >= threads || bytes < kWorthDividing) return best;

@@ -6,6 +6,9 @@
 
 namespace fuselite::kernels {
 
+// The widest panels.
+inline constexpr int kMostPanelVectors = 8;
+
 // Each line is covered by tiles of `rows` rows and, where its rows do not divide, a shorter tile;
 // the columns by panels of `vectors` vectors and a last one that may be narrower.
 struct Tiling {

@@ -71,7 +71,7 @@ const Kind kKinds[] = {
     {[](Random& random) {
       return RandomHybridDepthwise(random, random.Pick({1, 1, 3}));
     }},
-    {[](Random& random) { return RandomHybridBatchMatMul(random, 0); }},
+    {[](Random& random) { return RandomHybridBatchMatMul(random, 0, true); }},
     {[](Random& random) { return RandomQuantizedConv2D(random, jt::kBytes); }, Follows::kBytes},
     {[](Random& random) { return RandomQuantizedGroups(random, jt::kBytes); }, Follows::kBytes},
     {[](Random& random) { return RandomQuantizedDepthwise(random, jt::kBytes); }, Follows::kBytes},

@@ -29,7 +29,7 @@ OpTester Product(Random& random) {
     case 6: return RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
     case 7: return RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
     case 8: return RandomHybridDepthwise(random, Dim(random, 1, 3));
-    case 9: return RandomHybridBatchMatMul(random, 0.3);
+    case 9: return RandomHybridBatchMatMul(random, 0.3, false);
     case 10: return RandomQuantizedConv2D(random, kIntegers);
     case 11: return RandomQuantizedDepthwise(random, kIntegers);
     case 12: return RandomQuantizedFullyConnected(random, kIntegers);

@@ -163,14 +163,9 @@ inline void GiveAtRunTime(OpTester& tester, Random& random) {
   OpTester given = tester;
   if (what & 1) given.AtRunTime(static_cast<size_t>(inputs.weights));
   if (what & 2 && inputs.bias >= 0) given.AtRunTime(static_cast<size_t>(inputs.bias));
-  // Few rows by such weights are not emitted, nor are few terms with such biases.
+  // Few rows by such weights are not emitted.
   const bool dense = given.op.op == kernels::FindOperator("FULLY_CONNECTED");
-  if (dense && kernels::ReadsWeightsUnpacked(given.op)) return;
-  const Result<kernels::ProductDescription> product = given.op.op->product(given.op);
-  const bool few = product.ok() && !product->parts.empty() &&
-                   product->group_in() * product->parts[0].window.taps() < kTermsWorthPacking;
-  const bool lines = given.op.op == kernels::FindOperator("DEPTHWISE_CONV_2D") && !product.ok();
-  if (!few || lines || !(what & 2)) tester = std::move(given);
+  if (!dense || !kernels::ReadsWeightsUnpacked(given.op)) tester = std::move(given);
 }
 
 // Random operators of `make(random)` whose channels have extreme scales and biases.

@@ -100,8 +100,9 @@ TEST(JitHybridTest, DepthwiseConvolutionsEqualTheReference) {
 }
 
 TEST(JitHybridTest, BatchMatMulEqualsTheReference) {
-  CompareCases(PlanProductHybrid,
-               [](Random& random) { return kernels::testing::RandomHybridBatchMatMul(random, 0); });
+  CompareCases(PlanProductHybrid, [](Random& random) {
+    return kernels::testing::RandomHybridBatchMatMul(random, 0, true);
+  });
 }
 
 // The bias has a slot of its own, in front of those of the stages.

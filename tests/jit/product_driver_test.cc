@@ -259,7 +259,7 @@ TEST(ProductDriverTest, BatchedProducts) {
     return kernels::testing::RandomQuantizedBatchMatMul(random, cases);
   });
   CompareHybrid(
-      [](Random& random) { return kernels::testing::RandomHybridBatchMatMul(random, 0); });
+      [](Random& random) { return kernels::testing::RandomHybridBatchMatMul(random, 0, true); });
 }
 
 TEST(ProductDriverTest, TransposedConvolutions) {

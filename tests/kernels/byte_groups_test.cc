@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tests/kernels/guarded_bytes.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -61,53 +62,66 @@ TEST(ByteGroupsTest, GroupsOfRowsLieSideBySide) {
   }
 }
 
-TEST(ByteGroupsTest, QuadsOfColumnsLieWhereTheyAreSaidTo) {
-  for (const Isa isa : RunnableIsas()) {
-    for (uint64_t seed = 1; seed <= 300; ++seed) {
-      Random random(seed);
-      SCOPED_TRACE(random.Trace());
-      const auto flip = static_cast<uint8_t>(random.Chance(0.5) ? 0x80 : 0);
-      const int64_t columns = random.Int(1, 100),
-                    depth = random.Int(0, random.Chance(0.1) ? 600 : 40);
-      const int64_t k_step = columns + random.Int(0, 20);
-      const int64_t quads =
-          (columns + 15) / 16 * 4 - random.Int(0, (16 - (columns + 15) % 16 - 1) / 4);
-      const int64_t groups = (depth + 3) / 4, step = 16 * (quads + random.Int(0, 2));
-      // The values end where their allocation does, so that a sanitizer sees what reads behind it.
-      std::vector<uint8_t> values(depth == 0 ? 0 : (depth - 1) * k_step + columns);
-      for (uint8_t& value : values) value = static_cast<uint8_t>(random.Int(0, 255));
-      std::vector<int64_t> places(quads);
-      for (int64_t q = 0; q < quads; ++q) places[q] = 16 * q;
-      for (int64_t q = quads; q > 1; --q) std::swap(places[q - 1], places[random.Int(0, q - 1)]);
-      constexpr std::byte kUntouched{0xA5};
-      AlignedBuffer packed(static_cast<size_t>(groups * step + 1));
-      std::fill_n(packed.data(), packed.size(), kUntouched);
-      std::vector<int32_t> sums(4 * quads, 1000);
-      PackColumnQuads(isa, flip, {values.data(), k_step, columns}, depth, places, packed.data(),
-                      step, sums.data());
-      for (int64_t i = 0; i < 4 * quads; ++i) {
-        std::vector<uint8_t> column;
-        int32_t sum = 1000;
-        for (int64_t k = 0; i < columns && k < depth; ++k) {
-          column.push_back(values[k * k_step + i]);
-          sum += static_cast<int8_t>(column.back() ^ flip);
-        }
-        ASSERT_EQ(sums[i], sum) << "column " << i;
-        for (int64_t g = 0; g < groups; ++g) {
-          std::array<std::byte, 4> group{};
-          std::memcpy(group.data(), packed.data() + g * step + places[i / 4] + i % 4 * 4, 4);
-          ASSERT_EQ(group, GroupOf({.flip = flip}, column, g))
-              << "group " << g << " of column " << i;
-        }
-      }
-      for (int64_t g = 0; g < groups; ++g) {
-        for (int64_t i = 16 * quads; i < step; ++i) {
-          ASSERT_EQ(packed.data()[g * step + i], kUntouched);
-        }
-      }
+// Rows or columns of a matrix, packed to quads whose places are in any order.
+void CompareQuads(Isa isa, Random& random, bool of_rows) {
+  const auto flip = static_cast<uint8_t>(random.Chance(0.5) ? 0x80 : 0);
+  const int64_t lines = random.Int(1, 100), depth = random.Int(0, random.Chance(0.1) ? 600 : 40);
+  const int64_t pitch = (of_rows ? depth : lines) + random.Int(0, 20);
+  const int64_t quads = (lines + 15) / 16 * 4 - random.Int(0, (16 - (lines + 15) % 16 - 1) / 4);
+  const int64_t groups = (depth + 3) / 4, step = 16 * (quads + random.Int(0, 2));
+  // The values end where a page does that nobody may read.
+  const int64_t last = of_rows ? (lines - 1) * pitch + depth : (depth - 1) * pitch + lines;
+  std::vector<uint8_t> values(depth == 0 ? 0 : last);
+  for (uint8_t& value : values) value = static_cast<uint8_t>(random.Int(0, 255));
+  const GuardedBytes guarded(values.data(), values.size(), GuardedBytes::Edge::kEnd);
+  const auto* from = reinterpret_cast<const uint8_t*>(guarded.data());
+  std::vector<int64_t> places(quads);
+  for (int64_t q = 0; q < quads; ++q) places[q] = 16 * q;
+  for (int64_t q = quads; q > 1; --q) std::swap(places[q - 1], places[random.Int(0, q - 1)]);
+  constexpr std::byte kUntouched{0xA5};
+  AlignedBuffer packed(static_cast<size_t>(groups * step + 1));
+  std::fill_n(packed.data(), packed.size(), kUntouched);
+  std::vector<int32_t> sums(4 * quads, 1000);
+  if (of_rows) {
+    PackRowQuads(isa, flip, {from, pitch, lines}, depth, places, packed.data(), step, sums.data());
+  } else {
+    PackColumnQuads(isa, flip, {from, pitch, lines}, depth, places, packed.data(), step,
+                    sums.data());
+  }
+  for (int64_t i = 0; i < 4 * quads; ++i) {
+    std::vector<uint8_t> line;
+    int32_t sum = 1000;
+    for (int64_t k = 0; i < lines && k < depth; ++k) {
+      line.push_back(of_rows ? values[i * pitch + k] : values[k * pitch + i]);
+      sum += static_cast<int8_t>(line.back() ^ flip);
+    }
+    ASSERT_EQ(sums[i], sum) << "line " << i;
+    for (int64_t g = 0; g < groups; ++g) {
+      std::array<std::byte, 4> group{};
+      std::memcpy(group.data(), packed.data() + g * step + places[i / 4] + i % 4 * 4, 4);
+      ASSERT_EQ(group, GroupOf({.flip = flip}, line, g)) << "group " << g << " of line " << i;
+    }
+  }
+  for (int64_t g = 0; g < groups; ++g) {
+    for (int64_t i = 16 * quads; i < step; ++i) {
+      ASSERT_EQ(packed.data()[g * step + i], kUntouched);
     }
   }
 }
+
+void CompareQuadsOfEachIsa(bool of_rows) {
+  for (const Isa isa : RunnableIsas()) {
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
+      Random random(seed);
+      SCOPED_TRACE(internal::Join(IsaName(isa), ' ', random.Trace()));
+      CompareQuads(isa, random, of_rows);
+    }
+  }
+}
+
+TEST(ByteGroupsTest, QuadsOfColumnsLieWhereTheyAreSaidTo) { CompareQuadsOfEachIsa(false); }
+
+TEST(ByteGroupsTest, QuadsOfRowsLieWhereTheyAreSaidTo) { CompareQuadsOfEachIsa(true); }
 
 }  // namespace
 }  // namespace fuselite::kernels::testing

@@ -121,14 +121,17 @@ inline OpTester RandomHybridDepthwise(Random& random, int32_t multiplier) {
   return tester;
 }
 
-// The left operand is transposed with the probability `adj_x`.
-inline OpTester RandomHybridBatchMatMul(Random& random, double adj_x) {
+// The left operand is transposed with the probability `adj_x`. Matrices of a run repay packing
+// (RequireWorthPacking) where `packs`.
+inline OpTester RandomHybridBatchMatMul(Random& random, double adj_x, bool packs) {
   OpTester tester("BATCH_MATMUL");
   auto& params = tester.params<BatchMatMulParams>();
   params.asymmetric_quantize_inputs = random.Chance(0.5);
   params.adj_x = random.Chance(adj_x);
   params.adj_y = random.Chance(0.5);
-  const int32_t rows = random.Int(1, 30), depth = random.Int(1, 70), columns = random.Int(1, 70);
+  const int32_t rows = random.Int(packs ? 4 : 1, 30), depth = random.Int(1, 70);
+  const int32_t fewest = packs ? 256 / (rows * depth) + 1 : 1;
+  const int32_t columns = random.Int(fewest, 70);
   const int32_t batches = random.Int(1, 3);
   const int32_t x = random.Chance(0.7) ? batches : 1, y = random.Chance(0.7) ? batches : 1;
   tester.Input(

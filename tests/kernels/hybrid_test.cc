@@ -185,6 +185,46 @@ TEST(HybridHighwayTest, FullyConnectedToTheBit) {
   });
 }
 
+// Few rows by weights of a run, which are read where they lie; more units than a block has.
+TEST(HybridHighwayTest, FewRowsByWeightsOfARunToTheBit) {
+  CompareRandomly([](Random& random) {
+    const auto rows = static_cast<int32_t>(random.Int(1, 3));
+    const int32_t depth = random.Pick({1, 2, 3, 7, 8, 15, 16, 33, 200});
+    const int32_t units = random.Pick({1, 5, 16, 17, 63, 64, 65, 150});
+    OpTester tester("FULLY_CONNECTED");
+    auto& params = tester.params<FullyConnectedParams>();
+    params.asymmetric_quantize_inputs = random.Chance(0.5);
+    params.activation = RandomClamp(random);
+    tester.Input(RandomFloats(random, {rows, depth}, true));
+    tester.Input(RandomWeights(random, kI8, {units, depth}, units, random.Chance(0.5)));
+    AddFloatBias(random, tester, units);
+    if (random.Chance(0.5)) tester.AtRunTime(2);
+    AddAffine(random, tester);
+    EXPECT_TRUE(tester.Infer().ok());
+    EXPECT_TRUE(ReadsWeightsUnpacked(tester.op));
+    return tester;
+  });
+}
+
+TEST(HybridHighwayTest, FewRowsByMatricesOfARunToTheBit) {
+  CompareRandomly([](Random& random) {
+    const auto rows = static_cast<int32_t>(random.Int(1, 3));
+    const int32_t depth = random.Pick({1, 3, 8, 15, 16, 33, 200});
+    const int32_t columns = random.Pick({1, 5, 17, 64, 65, 150});
+    OpTester tester("BATCH_MATMUL");
+    auto& params = tester.params<BatchMatMulParams>();
+    params.asymmetric_quantize_inputs = random.Chance(0.5);
+    params.adj_x = random.Chance(0.3);
+    params.adj_y = true;
+    tester.Input(
+        RandomFloats(random, params.adj_x ? Shape{3, depth, rows} : Shape{3, rows, depth}, false));
+    tester.Input(RandomWeights(random, kI8, {3, columns, depth}, columns, random.Chance(0.3)));
+    EXPECT_TRUE(tester.Infer().ok());
+    EXPECT_TRUE(ReadsMatricesUnpacked(tester.op, ResolveBatchMatMul(tester.op).value()));
+    return tester;
+  });
+}
+
 TEST(HybridHighwayTest, ConvolutionsToTheBit) {
   CompareRandomly([](Random& random) {
     OpTester tester = RandomHybridConv2D(random, {kI8, kI8, kI4}, true);
@@ -203,7 +243,7 @@ TEST(HybridHighwayTest, DepthwiseConvolutionsToTheBit) {
 }
 
 TEST(HybridHighwayTest, BatchMatMulToTheBit) {
-  CompareRandomly([](Random& random) { return RandomHybridBatchMatMul(random, 0.1); });
+  CompareRandomly([](Random& random) { return RandomHybridBatchMatMul(random, 0.1, false); });
 }
 
 }  // namespace

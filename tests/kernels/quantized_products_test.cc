@@ -279,7 +279,7 @@ TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
       [](Random& random) {
         const int32_t few = static_cast<int32_t>(random.Int(1, 3));
         const bool down = random.Chance(0.5);
-        const int32_t depth = random.Pick({1, 7, 8, 15, 16, 33, 48, 200});
+        const int32_t depth = random.Pick({1, 2, 3, 5, 7, 8, 15, 16, 33, 48, 200});
         // Several columns of many rows repay packing.
         const bool any = !down || (few == 1 && depth >= 8);
         const int32_t many =
