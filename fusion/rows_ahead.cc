@@ -38,9 +38,8 @@ class Taker {
     const Value& from = body_.value(gather.inputs[0]);
     const Value& index = body_.value(gather.inputs[1]);
     const bool counts = index.info.type == DataType::kInt32 || index.info.type == DataType::kInt64;
-    return params.axis == 0 && from.input && index.input && counts &&
-           index.info.elements() == 1 &&  from.info.shape[0] > 1 &&
-           from.info.elements() > 0;
+    return params.axis == 0 && from.input && index.input && counts && index.info.elements() == 1 &&
+           from.info.shape[0] > 1 && from.info.elements() > 0;
   }
 
   // The row, and what has its bytes in another shape.

@@ -53,7 +53,8 @@ void PlanInPlace(const Graph& graph, RewriteContext& context, StoragePlan& plan)
     }
     // Everything in the memory of the two is now in that of one, and its last reader is known.
     const int last_of_output = last[plan.of(node.outputs[0]).root];
-    if (WriteOver(in, node.outputs[0], plan)) last[plan.of(in).root] = std::max(step, last_of_output);
+    if (WriteOver(in, node.outputs[0], plan))
+      last[plan.of(in).root] = std::max(step, last_of_output);
   }
 }
 

@@ -20,9 +20,8 @@ bool SmallEnough(const Graph& graph, const Node& node) {
 bool Foldable(const Graph& graph, const Node& node) {
   const bool constant = std::ranges::all_of(
       node.inputs, [&](ValueId v) { return v == kNone || graph.value(v).info.constant(); });
-  const bool free = std::ranges::none_of(node.outputs, [&](ValueId v) {
-    return graph.value(v).observed || graph.value(v).variable;
-  });
+  const bool free = std::ranges::none_of(
+      node.outputs, [&](ValueId v) { return graph.value(v).observed || graph.value(v).variable; });
   return constant && free && SmallEnough(graph, node);
 }
 

@@ -262,10 +262,11 @@ TEST(FoldScale, NotBeyondTheLargestFloat) {
 // Zeros times infinite weights would be no numbers; a sum that its bias keeps small would be none.
 TEST(FoldScale, NotBeyondTheLargestFloatOfAnInputOrABias) {
   GraphBuilder zeros;
-  const ValueId zero = zeros.Op("MINIMUM", {zeros.Op("ABS", {zeros.Input({2, 8})}), zeros.Scalar(0)});
-  zeros.Output(zeros.Op("FULLY_CONNECTED",
-                        {zeros.Op("MUL", {zero, zeros.Constant({8}, 1e20f, 2e20f)}),
-                         zeros.Constant({6, 8}, 1e20f, 2e20f), zeros.Constant({6})}));
+  const ValueId zero =
+      zeros.Op("MINIMUM", {zeros.Op("ABS", {zeros.Input({2, 8})}), zeros.Scalar(0)});
+  zeros.Output(
+      zeros.Op("FULLY_CONNECTED", {zeros.Op("MUL", {zero, zeros.Constant({8}, 1e20f, 2e20f)}),
+                                   zeros.Constant({6, 8}, 1e20f, 2e20f), zeros.Constant({6})}));
   EXPECT_THAT(ExpectSameFused(zeros.graph(), 1e-5f).ops(), Contains("FULLY_CONNECTED"));
   GraphBuilder after;
   const ValueId x = after.Op("MINIMUM", {after.Input({2, 1}), after.Scalar(-3)});

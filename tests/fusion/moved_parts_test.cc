@@ -37,9 +37,8 @@ TEST(MovedParts, OfSplit) {
     GraphBuilder b;
     const ValueId v = ToPlanes(b, b.Conv(b.Input({1, 3, 5, 4}), 6, 1));
     const ValueId axis = b.Ints({}, {1});
-    const auto parts =
-        of_sizes ? b.Op("SPLIT_V", {v, b.Ints({3, 3}), axis}, {{"num_splits", 2}}, 2)
-                 : b.Op("SPLIT", {axis, v}, {{"num_splits", 2}}, 2);
+    const auto parts = of_sizes ? b.Op("SPLIT_V", {v, b.Ints({3, 3}), axis}, {{"num_splits", 2}}, 2)
+                                : b.Op("SPLIT", {axis, v}, {{"num_splits", 2}}, 2);
     const ValueId product = b.Op("MUL", {b.Op("TANH", {parts[0]}), parts[1]});
     b.Output(b.Conv(ToRows(b, product), 3, 1));
     EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);

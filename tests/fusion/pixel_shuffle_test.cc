@@ -66,9 +66,8 @@ TEST(OrderFilters, OfLayersWithoutABias) {
 std::vector<RewriteRecord> RecordsOfShuffle(int32_t depth, DataType type, double max_memory) {
   GraphBuilder b;
   std::vector<std::byte> bytes(static_cast<size_t>(12 * depth) * BitWidth(type) / 8);
-  const TensorInfo info{.type = type,
-                        .shape = {12, depth},
-                        .quantization = {.scales = {0.1f}, .zero_points = {0}}};
+  const TensorInfo info{
+      .type = type, .shape = {12, depth}, .quantization = {.scales = {0.1f}, .zero_points = {0}}};
   const ValueId weights = b.graph().AddConstant(info, bytes, "weights");
   ValueId v = b.Op("FULLY_CONNECTED", {b.Input({7, depth}), weights, kNone});
   v = b.Op("RESHAPE", {v, b.Ints({7, 3, 4})});
@@ -85,8 +84,7 @@ std::vector<RewriteRecord> RecordsOfShuffle(int32_t depth, DataType type, double
 
 // Filters are ordered in whole bytes, and as far as there may be copies of them.
 TEST(OrderFilters, OfWholeBytesWithinTheBudget) {
-  const auto ordered = Contains(
-      ::testing::Field(&RewriteRecord::what, HasSubstr("order filters")));
+  const auto ordered = Contains(::testing::Field(&RewriteRecord::what, HasSubstr("order filters")));
   EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt8, 4096), ordered);
   EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt8, 700), ::testing::Not(ordered));
   EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt4, 4096), ordered);

@@ -214,8 +214,7 @@ TEST(RowsAhead, TakesNothingElse) {
   EXPECT_THAT(taken(counted_by_16_bits), IsEmpty());
   GraphBuilder several;
   const ValueId from = several.Input({kCount, 1, kWidth});
-  const ValueId of_several =
-      several.Op("GATHER", {from, several.Input({2}, DataType::kInt32)});
+  const ValueId of_several = several.Op("GATHER", {from, several.Input({2}, DataType::kInt32)});
   several.Output(several.Op("ABS", {several.Dense(of_several, kCells)}));
   EXPECT_THAT(TakeRowsAhead(several.graph()), IsEmpty());
 }

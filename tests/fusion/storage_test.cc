@@ -55,6 +55,9 @@ TEST(Storage, ConcatenationOfChannelsIsWrittenInPlace) {
   const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
   EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "CONV_2D", "CONV_2D"));
   EXPECT_EQ(outcome.report.steps[0].placement, "inside CONCATENATION_2");
+  b.graph().value(whole).name.clear();
+  EXPECT_EQ(RunGraph(b.graph(), Fused()).report.steps[0].placement,
+            "inside value " + std::to_string(whole));
 }
 
 TEST(Storage, ConcatenationsNest) {

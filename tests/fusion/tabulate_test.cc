@@ -53,8 +53,8 @@ TEST(Tabulate, SquaresRequantizationsAndFloatIslands) {
 TEST(Tabulate, NotOfNumbersNorOfWhatFails) {
   Bytes b;
   b.Out(b.Int8Op("QUANTIZE", {b.Scalar(0.5f)}, 0.03f, 0));
-  const ValueId x = b.Conv8(b.In({1, 6, 5, 8}), 13, 3, 0.04f, -100,
-                            {{"fused_activation_function", kRelu}});
+  const ValueId x =
+      b.Conv8(b.In({1, 6, 5, 8}), 13, 3, 0.04f, -100, {{"fused_activation_function", kRelu}});
   b.Out(b.Logistic(b.Int8Op("RSQRT", {x}, 0.02f, -110)));
   EXPECT_THAT(ExpectSameFused(b.graph(), 0).ops(), Contains("RSQRT"));
 }

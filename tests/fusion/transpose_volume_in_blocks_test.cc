@@ -23,15 +23,14 @@ std::vector<std::string> Ops(const Layer& layer, bool function = false, bool bia
   const ValueId weights = b.Constant({k, k, k, layer.channels, layer.in[4]});
   std::vector<ValueId> operands = {shape, weights, b.Input(layer.in)};
   if (bias) operands.push_back(b.Constant({layer.channels}));
-  ValueId y =
-      b.Op("CONV_3D_TRANSPOSE", operands,
-           {{"stride_d", s},
-            {"stride_h", s},
-            {"stride_w", s},
-            {"padding", layer.padding},
-            {"dilation_d_factor", 1},
-            {"dilation_h_factor", 1},
-            {"dilation_w_factor", 1}});
+  ValueId y = b.Op("CONV_3D_TRANSPOSE", operands,
+                   {{"stride_d", s},
+                    {"stride_h", s},
+                    {"stride_w", s},
+                    {"padding", layer.padding},
+                    {"dilation_d_factor", 1},
+                    {"dilation_h_factor", 1},
+                    {"dilation_w_factor", 1}});
   if (function) y = b.Op("LOGISTIC", {y});
   b.Output(y);
   return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();

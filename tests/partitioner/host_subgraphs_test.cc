@@ -150,13 +150,13 @@ TEST_F(HostSubgraphTest, OutputsAreThoseOfOnePartition) {
   const int result = host_.AddTensor({1, 4});
   static decltype(other_.context.PreviewDelegatePartitioning) preview;
   preview = other_.context.PreviewDelegatePartitioning;
-  other_.context.PreviewDelegatePartitioning =
-      [](TfLiteContext* context, const TfLiteIntArray* taken, TfLiteDelegateParams** params,
-         int* count) {
-        const TfLiteStatus status = preview(context, taken, params, count);
-        *count = 2;
-        return status;
-      };
+  other_.context.PreviewDelegatePartitioning = [](TfLiteContext* context,
+                                                  const TfLiteIntArray* taken,
+                                                  TfLiteDelegateParams** params, int* count) {
+    const TfLiteStatus status = preview(context, taken, params, count);
+    *count = 2;
+    return status;
+  };
   EXPECT_THAT(Acquire()->Outputs(host_.context, std::array{result}).status().message(),
               HasSubstr("does not show the outputs"));
 }

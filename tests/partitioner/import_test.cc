@@ -271,8 +271,8 @@ TEST(ImportNodeTest, WhatIsTheHostsIsLeftToIt) {
   const int scatter = host.AddNode("STABLEHLO_SCATTER", {x, at, x}, {y});
   TfLiteWhileParams params{};
   const int loop = host.AddControlFlow(kTfLiteBuiltinWhile, {chooses}, {chooses}, &params);
-  host.registrations[loop].prepare = host.registrations[loop].invoke =
-      [](TfLiteContext*, TfLiteNode*) { return kTfLiteOk; };
+  host.registrations[loop].prepare =
+      host.registrations[loop].invoke = [](TfLiteContext*, TfLiteNode*) { return kTfLiteOk; };
   for (const int node : {scatter, loop}) {
     EXPECT_EQ(ImportNode(&host.context, node, false).status().message(),
               "the host does not show its subgraphs");
