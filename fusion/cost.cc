@@ -5,7 +5,6 @@
 namespace fuselite::fusion {
 
 double OperationCost(const kernels::OpDescription& op) {
-  if (op.op->reshapes) return 0;
   const auto outputs = static_cast<double>(op.outputs[0].elements());
   return kernels::Cost(op) + outputs * static_cast<double>(op.tail.stages.size());
 }

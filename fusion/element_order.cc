@@ -7,7 +7,6 @@ namespace fuselite::fusion {
 bool ElementOrder::TakeDimension(int64_t size, std::vector<Piece>* rest,
                                  std::vector<Piece>* dimension) {
   while (size > 1) {
-    if (rest->empty()) return false;
     Piece& next = rest->front();
     if (size % next.size == 0) {
       size /= next.size;
@@ -66,7 +65,7 @@ std::optional<ElementOrder> ElementOrder::Without(const Shape& shape, int d, con
       order.pieces_.push_back({kept.size, outside ? kept.stride / piece.size * left : kept.stride});
     }
   }
-  if (!order.Merge()) return std::nullopt;
+  order.Merge();  // to no more pieces than there were
   return order;
 }
 

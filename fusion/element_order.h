@@ -40,7 +40,7 @@ class ElementOrder {
 
   // The order of a source of whose dimension `piece` only `left` are there, in a result of which as
   // many are left of dimension `d`; nullopt where that dimension of `shape` is not that one of the
-  // source, and where the result has too many pieces.
+  // source.
   std::optional<ElementOrder> Without(const Shape& shape, int d, const Piece& piece,
                                       int64_t left = 1) const;
 

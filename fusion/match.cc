@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace fuselite::fusion {
 namespace {
@@ -58,8 +59,9 @@ std::optional<float> ScalarConstant(const Graph& graph, ValueId value) {
 }
 
 bool IsScalar(const Graph& graph, ValueId value, float expected) {
-  const std::optional<float> scalar = ScalarConstant(graph, value);
-  return scalar && std::abs(*scalar - expected) <= 1e-6f * std::abs(expected);
+  constexpr float kNo = std::numeric_limits<float>::quiet_NaN();
+  const float scalar = ScalarConstant(graph, value).value_or(kNo);
+  return std::abs(scalar - expected) <= 1e-6f * std::abs(expected);
 }
 
 std::optional<std::vector<int32_t>> IntConstant(const Graph& graph, ValueId value) {

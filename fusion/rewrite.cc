@@ -22,7 +22,7 @@ bool RewriteContext::AcceptsInsteadOf(const kernels::OpDescription& before,
                                       const kernels::OpDescription& after) {
   const Choice& now = planner_.Choose(before);
   const Choice* then = Select(after);
-  if (!now.status.ok() || then == nullptr || then->rank > now.rank) return false;
+  if (then == nullptr || then->rank > now.rank) return false;
   planner_.Release(now);
   return true;
 }

@@ -38,9 +38,8 @@ class Taker {
     const Value& from = body_.value(gather.inputs[0]);
     const Value& index = body_.value(gather.inputs[1]);
     const bool counts = index.info.type == DataType::kInt32 || index.info.type == DataType::kInt64;
-    return params.axis == 0 && params.batch_dims == 0 && from.input && index.input && counts &&
-           index.info.elements() == 1 && from.info.shape.rank() > 1 && from.info.shape[0] > 1 &&
-           from.info.elements() > 0;
+    return params.axis == 0 && from.input && index.input && counts && index.info.elements() == 1 &&
+           from.info.shape[0] > 1 && from.info.elements() > 0;
   }
 
   // The row, and what has its bytes in another shape.
@@ -66,7 +65,7 @@ class Taker {
         if (Is(body_, reader, "CONCATENATION")) SplitProducts(reader, name);
       }
       for (NodeId reader : ReadersOf(name)) {
-        if (IsProductOf(reader, name) && IsValue(reader) && !IsSeen(reader)) {
+        if (IsProduct(reader) && IsValue(reader) && !IsSeen(reader)) {
           TakeProduct(reader, ahead);
         }
       }
@@ -85,14 +84,14 @@ class Taker {
 
   bool IsSeen(NodeId id) const { return body_.value(body_.node(id).outputs[0]).observed; }
 
-  // Whether the node multiplies few rows `x` by constants.
-  bool IsProductOf(NodeId id, ValueId x) const {
+  // Whether the node, which reads few rows that are no constant, multiplies them by constants.
+  bool IsProduct(NodeId id) const {
     if (!Is(body_, id, "FULLY_CONNECTED")) return false;
     const Node& node = body_.node(id);
     const bool constant = std::all_of(node.inputs.begin() + 1, node.inputs.end(), [&](ValueId v) {
       return v == kNone || body_.value(v).info.constant();
     });
-    if (node.inputs[0] != x || !constant) return false;
+    if (!constant) return false;
     const Value& product = body_.value(node.outputs[0]);
     const int32_t units = body_.value(node.inputs[1]).info.shape[0];
     return product.info.elements() < kManyRows * units;
@@ -108,7 +107,7 @@ class Taker {
       return;
     }
     const auto fits = [&](NodeId reader) {
-      return IsProductOf(reader, node.outputs[0]) && IsFloat(body_, body_.node(reader).inputs[1]) &&
+      return IsProduct(reader) && IsFloat(body_, body_.node(reader).inputs[1]) &&
              body_.value(body_.node(reader).inputs[1]).info.shape[1] == shape.dim(-1);
     };
     const std::vector<NodeId> readers = ReadersOf(node.outputs[0]);

@@ -54,7 +54,6 @@ class Checker {
     const Node& node = graph_.node(id);
     for (ValueId v : node.inputs) {
       if (v == kNone) continue;
-      if (!InRange(graph_, v)) return Internal("input ", v, " is not a value");
       if (!Given(graph_.value(v)) && !made_[v])
         return Internal("reads value ", v, " before it is made");
     }

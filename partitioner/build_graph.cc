@@ -142,7 +142,7 @@ class Builder {
     for (fusion::ValueId v = 0; v < body.graph.value_count(); ++v) {
       const std::vector<int>& arguments = imported.body->nodes.inputs;
       const auto argument = std::ranges::find(arguments, body.graph.value(v).host_tensor);
-      if (argument == arguments.end() || body.graph.producer(v) != fusion::kNone) continue;
+      if (argument == arguments.end()) continue;
       const int tensor = imported.inputs[argument - arguments.begin()];
       FUSELITE_RETURN_IF_ERROR(AddInput(tensor));
       places[v] = read_[tensor];

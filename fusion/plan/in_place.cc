@@ -5,13 +5,14 @@
 namespace fuselite::fusion {
 namespace {
 
-// The last step, counted in the order, that reads anything in the memory of each root.
+// The last node, counted in the order, that reads anything in the memory of each root. Behind one
+// without a step comes who reads what it gives.
 std::vector<int> LastReaders(const Graph& graph, const StoragePlan& plan) {
   std::vector<int> last(graph.value_count(), -1);
   int step = 0;
   for (NodeId id : graph.order()) {
     for (ValueId v : graph.node(id).inputs) {
-      if (v != kNone && !plan.silent(id)) last[plan.of(v).root] = step;
+      if (v != kNone) last[plan.of(v).root] = step;
     }
     ++step;
   }
@@ -24,12 +25,8 @@ bool SharesMemory(const Node& node, ValueId in, const StoragePlan& plan) {
   return std::ranges::count_if(node.inputs, inside) > 1;
 }
 
-bool WriteOver(const Graph& graph, const Node& node, ValueId in, StoragePlan& plan) {
-  const ValueId out = node.outputs[0];
-  if (graph.value(in).info.bytes() != graph.value(out).info.bytes() ||
-      plan.of(in).pitch != plan.of(out).pitch) {
-    return false;
-  }
+// Precondition: elements lie on elements, as Kernel::in_place_input() has it.
+bool WriteOver(ValueId in, ValueId out, StoragePlan& plan) {
   // A bound output may also be where the input was made.
   const int64_t pitch = plan.of(in).pitch;
   const bool placed = plan.Place(out, in, 0, pitch) || plan.Place(in, out, 0, pitch);
@@ -56,7 +53,8 @@ void PlanInPlace(const Graph& graph, RewriteContext& context, StoragePlan& plan)
     }
     // Everything in the memory of the two is now in that of one, and its last reader is known.
     const int last_of_output = last[plan.of(node.outputs[0]).root];
-    if (WriteOver(graph, node, in, plan)) last[plan.of(in).root] = std::max(step, last_of_output);
+    if (WriteOver(in, node.outputs[0], plan))
+      last[plan.of(in).root] = std::max(step, last_of_output);
   }
 }
 

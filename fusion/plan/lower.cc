@@ -214,7 +214,7 @@ class Lowering {
     report.multiply_adds = OperationCost(op);
     for (const TensorInfo& info : op.inputs) {
       report.input_types.push_back(info.type);
-      if (!info.absent() && info.constant()) report.weight_bytes += info.bytes();
+      if (info.constant()) report.weight_bytes += info.bytes();
     }
     for (ValueId v : node.inputs) {
       if (v != kNone && !graph_.value(v).info.constant()) {

@@ -14,7 +14,7 @@ std::vector<NodeId> Concerned(const Graph& graph, NodeId id, const StoragePlan& 
     nodes.push_back(graph.maker(v));
     for (const auto& [reader, inputs] : graph.consumers(v)) nodes.push_back(reader);
   }
-  std::erase_if(nodes, [&](NodeId n) { return n == kNone || n == id || plan.silent(n); });
+  std::erase_if(nodes, [&](NodeId n) { return n == id || plan.silent(n); });
   SortUnique(&nodes);
   return nodes;
 }

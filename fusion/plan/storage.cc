@@ -49,7 +49,7 @@ bool StoragePlan::Place(ValueId value, ValueId whole, size_t offset, int64_t pit
   const ValueId root = storages_[value].root;
   const Storage target = storages_[whole];
   if (!IsInternal(graph_->value(root)) || target.root == root) return false;
-  if (storages_[value].offset != 0 || Span(value) != Span(root)) return false;
+  if (Span(value) != Span(root)) return false;  // what fills its root begins where that does
   const TensorInfo& info = graph_->value(root).info;
   if (info.elements() == 0) return false;
   const int64_t old_pitch = storages_[root].pitch;

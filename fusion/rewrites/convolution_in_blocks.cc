@@ -101,11 +101,11 @@ std::optional<OutputBlocks> PlanPairs(const kernels::Conv2DShape& shape) {
 // Whether sums of bytes leave halves of vectors empty, and outputs lie side by side: those that are
 // written in their places among others' do not.
 bool TakesPairs(const Graph& graph, const Node& node, Isa isa) {
-  const auto is_byte = [&](int i) { return BitWidth(graph.value(node.inputs[i]).info.type) == 8; };
+  const bool is_byte = BitWidth(graph.value(node.inputs[0]).info.type) == 8;
   const auto joins = [&](const Consumers::Reader& reader) {
     return graph.node(reader.node).op->places_inputs;
   };
-  return isa.has(Feature::kAvx512Vnni) && !isa.has(Feature::kAmxInt8) && is_byte(0) && is_byte(1) &&
+  return isa.has(Feature::kAvx512Vnni) && !isa.has(Feature::kAmxInt8) && is_byte &&
          std::ranges::none_of(graph.consumers(node.outputs[0]), joins);
 }
 

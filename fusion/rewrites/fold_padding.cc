@@ -98,7 +98,7 @@ bool EveryWindowHasATap(const kernels::WindowAxis& axis) {
 }
 
 // A maximum over `source` leaves its padding out, a PAD before it counts as zeros: the same where
-// nothing is below zero and no window is all padding.
+// nothing is below zero and no window is all padding. `pool` has the padding of its own.
 bool PadsLikeZeros(const Graph& graph, const Node& pool, ValueId source, const Shape& unpadded) {
   if (!IsNonNegative(graph, source)) return false;
   kernels::OpDescription op;
@@ -106,8 +106,8 @@ bool PadsLikeZeros(const Graph& graph, const Node& pool, ValueId source, const S
   op.params = pool.params;
   op.inputs = {graph.value(source).info};
   op.inputs[0].shape = unpadded;
-  const auto shape = kernels::ResolvePool(op);
-  return shape.ok() && EveryWindowHasATap(shape->window.y) && EveryWindowHasATap(shape->window.x);
+  const kernels::Window window = kernels::ResolvePool(op)->window;
+  return EveryWindowHasATap(window.y) && EveryWindowHasATap(window.x);
 }
 
 // The window with the padding as its own, its input left as it is. Extra padding is outside of the

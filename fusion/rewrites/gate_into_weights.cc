@@ -15,13 +15,13 @@ namespace {
 // times over: packing moves it again, in a worse order.
 constexpr int64_t kPixelsPerFilter = 4;
 
-// Whether the convolution is a product of pixels and weights, of one image.
+// Whether the convolution is a product of pixels and weights, of one image. (With padding of its
+// own it has more outputs, which the shape rule of what takes its place does not give.)
 bool IsPointwise(const kernels::OpDescription& op) {
   const auto& params = op.params.as<kernels::Conv2DParams>();
   const Shape& weights = op.inputs[1].shape;
   return op.inputs[0].shape[0] == 1 && weights[1] == 1 && weights[2] == 1 &&
-         weights[3] == op.inputs[0].shape[3] && params.stride_h == 1 && params.stride_w == 1 &&
-         params.extra_padding == kernels::ExtraPadding{};
+         weights[3] == op.inputs[0].shape[3] && params.stride_h == 1 && params.stride_w == 1;
 }
 
 // The input of `mul` that is a run-time value per channel of the other; -1 where there is none.

@@ -52,9 +52,7 @@ std::optional<Padding> PlanPadding(const Graph& graph, const Node& node) {
     if (at < 0) return std::nullopt;
     padding.paddings[2 * at] = before;
     padding.paddings[2 * at + 1] = behind;
-    const auto order = padding.order.Without(shape, d, piece, piece.size + before + behind);
-    if (!order) return std::nullopt;
-    padding.order = *order;
+    padding.order = *padding.order.Without(shape, d, piece, piece.size + before + behind);
     shape.set(d, shape[d] + before + behind);
     padding.padded.set(at, shape[d]);
   }

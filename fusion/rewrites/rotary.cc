@@ -110,7 +110,7 @@ class Matcher : public PatternWalk {
     const NodeId id = graph_.producer(value);
     if (id == kNone) return kNone;
     const auto placement = kernels::FindPlacement(graph_.Describe(id));
-    if (!placement.ok() || placement->parts_are_inputs) return kNone;
+    if (!placement.ok()) return kNone;
     const auto& outputs = graph_.node(id).outputs;
     const int index = static_cast<int>(std::ranges::find(outputs, value) - outputs.begin());
     const auto part = std::ranges::find(placement->parts, index, &kernels::PlacedPart::operand);

@@ -18,7 +18,7 @@ ElementOrder OrderGiven(const Graph& graph, const Node& transpose) {
 NodeId EarlierLike(const Graph& graph, NodeId id, ValueId value, const ElementOrder& order) {
   for (const auto& reader : graph.consumers(value)) {
     const Node& node = graph.node(reader.node);
-    if (node.op->reshapes && node.tail.empty()) {
+    if (node.op->reshapes) {
       const NodeId found = EarlierLike(graph, id, node.outputs[0], order);
       if (found != kNone) return found;
     }

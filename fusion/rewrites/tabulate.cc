@@ -78,7 +78,7 @@ class RegionFinder {
 
   bool IsScalar(ValueId v) const {
     const TensorInfo& info = graph_.value(v).info;
-    return info.constant() && info.elements() == 1 && !info.quantization.per_channel();
+    return info.constant() && info.elements() == 1;
   }
 
   // Whether the value has an element for each of the output.

@@ -129,7 +129,7 @@ bool TransposeVolumeInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
   const BlockOperands operands{node.inputs[2], node.inputs[1],
                                node.inputs.size() > 3 ? node.inputs[3] : kNone};
-  if (!CanTakeBlocks(graph, node, operands) || HaveDynamicRange(graph, operands)) return false;
+  if (!CanTakeBlocks(graph, node, operands)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   const std::optional<VolumeBlocks> blocks = PlanBlocks(before);
   if (!blocks) return false;

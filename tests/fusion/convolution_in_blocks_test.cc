@@ -9,6 +9,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
+using ::testing::Not;
 
 constexpr char kConv[] = "CONV_2D", kPlaces[] = "DEPTH_TO_SPACE", kCut[] = "SLICE";
 
@@ -139,6 +140,72 @@ TEST(ConvolutionInBlocks, OfDynamicRange) {
     ExpectBlocks(outcome);
     EXPECT_EQ(outcome.ops()[1], kPlaces);
   }
+}
+
+std::vector<ValueId> Typed(GraphBuilder& b, std::string_view op, const std::vector<ValueId>& inputs,
+                           DataType type, int32_t zero_point, const Attributes& attributes = {}) {
+  const TensorInfo output{.type = type,
+                          .quantization = {.scales = {0.04f}, .zero_points = {zero_point}}};
+  return b.Op(op, inputs, attributes, 1, output);
+}
+
+// Taps that an output does not meet are the filters' zero point.
+TEST(ConvolutionInBlocks, OfUnsignedBytes) {
+  const Layer layer{{1, 24, 40, 10}, 3, 3, 2};
+  GraphBuilder b;
+  const ValueId x = Typed(b, "QUANTIZE", {b.Input(layer.in)}, DataType::kUInt8, 131)[0];
+  const ValueId filters = b.Int8Constant({layer.channels, 3, 3, layer.in[3]}, 0.01f);
+  TensorInfo& info = b.graph().value(filters).info;
+  info.type = DataType::kUInt8;
+  info.quantization.zero_points = {117};
+  const ValueId y =
+      Typed(b, "CONV_2D", {x, filters}, DataType::kUInt8, 120, AttributesOf(layer))[0];
+  b.Output(b.Op("DEQUANTIZE", {y}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 0);
+  ExpectBlocks(outcome);
+  EXPECT_THAT(outcome.ops(), ElementsAre("QUANTIZE", kConv, kPlaces, "DEQUANTIZE"));
+}
+
+// A pixel of a filter of half bytes may begin within a byte.
+TEST(ConvolutionInBlocks, NotOfHalfBytes) {
+  const Layer layer{{1, 24, 40, 10}, 3, 3, 2};
+  Int8Builder b;
+  std::vector<std::byte> bytes(2 * 3 * 3 * 10 / 2);
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(b.random().Int(0, 255));
+  const TensorInfo info{.type = DataType::kInt4,
+                        .shape = {2, 3, 3, 10},
+                        .quantization = {.scales = {0.1f}, .zero_points = {0}}};
+  const ValueId filters = b.graph().AddConstant(info, bytes, "filters");
+  b.Out(b.Int8Op("CONV_2D", {b.In(layer.in), filters}, 0.05f, 4, AttributesOf(layer)));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", kConv, "DEQUANTIZE"));
+}
+
+// What is made of a layer of bytes for an instruction set, whether this machine has it or not.
+std::vector<RewriteRecord> RecordsFor(const Layer& layer, Isa isa) {
+  Int8Builder b;
+  const ValueId filters =
+      b.Int8Constant({layer.channels, layer.filter_h, layer.filter_w, layer.in[3]}, 0.01f);
+  b.Out(b.Int8Op("CONV_2D", {b.In(layer.in), filters}, 0.05f, 4, AttributesOf(layer)));
+  CompileOptions options = Fused();
+  options.isa = isa;
+  Planner planner = PlannerFor(options);
+  std::vector<RewriteRecord> records;
+  RewriteContext context(planner, &records);
+  RunRewrites(b.graph(), context);
+  return records;
+}
+
+TEST(ConvolutionInBlocks, PairsForVectorsOf16SumsAlone) {
+  const auto in_blocks =
+      Contains(Field(&RewriteRecord::what, "convolve with blocks of outputs as channels"));
+  const Layer layer{{1, 24, 40, 3}, 3, 3, 8};
+  EXPECT_EQ(FUSELITE_JIT != 0, ::testing::Value(RecordsFor(layer, Isa::kAvx512Vnni), in_blocks));
+  EXPECT_THAT(RecordsFor(layer, Isa::kAmx), Not(in_blocks));
+  EXPECT_THAT(RecordsFor(layer, Isa::kAvx512), Not(in_blocks));
+  // Each output meets as many terms beside zeros.
+  const Layer deep{{1, 24, 40, 96}, 1, 1, 8};
+  EXPECT_THAT(RecordsFor(deep, Isa::kAvx512Vnni), Not(in_blocks));
 }
 
 // Two outputs side by side fill vectors of bytes that one leaves half empty.

@@ -259,6 +259,23 @@ TEST(FoldScale, NotBeyondTheLargestFloat) {
               ElementsAre(_, "FULLY_CONNECTED + mul"));
 }
 
+// Zeros times infinite weights would be no numbers; a sum that its bias keeps small would be none.
+TEST(FoldScale, NotBeyondTheLargestFloatOfAnInputOrABias) {
+  GraphBuilder zeros;
+  const ValueId zero =
+      zeros.Op("MINIMUM", {zeros.Op("ABS", {zeros.Input({2, 8})}), zeros.Scalar(0)});
+  zeros.Output(
+      zeros.Op("FULLY_CONNECTED", {zeros.Op("MUL", {zero, zeros.Constant({8}, 1e20f, 2e20f)}),
+                                   zeros.Constant({6, 8}, 1e20f, 2e20f), zeros.Constant({6})}));
+  EXPECT_THAT(ExpectSameFused(zeros.graph(), 1e-5f).ops(), Contains("FULLY_CONNECTED"));
+  GraphBuilder after;
+  const ValueId x = after.Op("MINIMUM", {after.Input({2, 1}), after.Scalar(-3)});
+  const ValueId y = after.Op("FULLY_CONNECTED", {x, after.Constant({6, 1}, 0.79e38f, 0.8e38f),
+                                                 after.Constant({6}, 2.9e38f, 3e38f)});
+  after.Output(after.Op("ADD", {y, after.Constant({6}, 0.7e38f, 0.8e38f)}));
+  ExpectSameFused(after.graph(), 1e-5f);
+}
+
 // x * gate before a 1x1 convolution of `filters`, and a residual behind it.
 GraphBuilder SqueezeExcite(int batch, int filters) {
   GraphBuilder b;

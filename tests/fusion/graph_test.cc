@@ -133,5 +133,30 @@ TEST(Splice, PutsABodyBetweenItsCallersValues) {
   EXPECT_EQ(copied.host_tensor, kNone);
 }
 
+// A value that another node makes by now stays that one's when the first goes.
+TEST(Graph, KeepsWhatWasGivenToAnotherNode) {
+  GraphBuilder b;
+  const ValueId x = b.Input({3}), y = b.Op("NEG", {x});
+  b.Output(y);
+  const NodeId first = b.graph().maker(y);
+  const NodeId second = b.graph().InsertBefore(first, b.graph().node(first));
+  b.graph().Remove(first);
+  EXPECT_EQ(b.graph().maker(y), second);
+  EXPECT_EQ(b.graph().producer(y), second);
+}
+
+TEST(Graph, TellsHowOftenANodeReadsAValue) {
+  GraphBuilder b;
+  const ValueId x = b.Input({3}), once = b.Op("NEG", {x}), twice = b.Op("ABS", {x});
+  const ValueId sum = b.Op("ADD", {twice, twice});
+  b.Output(b.Op("MUL", {once, sum}));
+  const auto reader = [&](ValueId v) { return b.graph().maker(v); };
+  EXPECT_EQ(b.graph().SingleUse(once), reader(b.graph().outputs[0]));
+  EXPECT_EQ(b.graph().SingleUse(twice), kNone);
+  EXPECT_EQ(b.graph().SingleConsumer(twice), reader(sum));
+  EXPECT_EQ(b.graph().SingleUse(x), kNone);
+  EXPECT_EQ(b.graph().SingleUse(b.graph().outputs[0]), kNone);
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing

@@ -91,6 +91,10 @@ TEST(Lower, MoreThanOneThreadPacksLargeWeights) {
 TEST(Lower, SaysWhatFailedOnAnotherThread) {
   GraphBuilder b = Wide();
   b.Output(b.Dense(b.Input({1, 100}), 50));
+  const NodeId last = b.graph().order().back();
+  Node named = b.graph().node(last);
+  named.host_nodes = {77, 78};
+  b.graph().Replace(last, std::move(named));
   for (int threads : {1, 3}) {
     CompileOptions options = Fused();
     options.threads = threads;
@@ -99,7 +103,7 @@ TEST(Lower, SaysWhatFailedOnAnotherThread) {
     options.store = &store;
     const auto refused = Compile(b.graph(), options, nullptr);
     ASSERT_FALSE(refused.ok());
-    EXPECT_THAT(refused.status().message(), HasSubstr("fully_connected_"));
+    EXPECT_THAT(refused.status().message(), HasSubstr("fully_connected_77"));
     EXPECT_THAT(refused.status().message(), HasSubstr("there is no room"));
   }
 }

@@ -33,12 +33,16 @@ TEST(MovedParts, HalvesOfChannels) {
 }
 
 TEST(MovedParts, OfSplit) {
-  GraphBuilder b;
-  const ValueId v = ToPlanes(b, b.Conv(b.Input({1, 3, 5, 4}), 6, 1));
-  const auto parts = b.Op("SPLIT", {b.Ints({}, {1}), v}, {{"num_splits", 2}}, 2);
-  const ValueId product = b.Op("MUL", {b.Op("TANH", {parts[0]}), parts[1]});
-  b.Output(b.Conv(ToRows(b, product), 3, 1));
-  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);
+  for (const bool of_sizes : {false, true}) {
+    GraphBuilder b;
+    const ValueId v = ToPlanes(b, b.Conv(b.Input({1, 3, 5, 4}), 6, 1));
+    const ValueId axis = b.Ints({}, {1});
+    const auto parts = of_sizes ? b.Op("SPLIT_V", {v, b.Ints({3, 3}), axis}, {{"num_splits", 2}}, 2)
+                                : b.Op("SPLIT", {axis, v}, {{"num_splits", 2}}, 2);
+    const ValueId product = b.Op("MUL", {b.Op("TANH", {parts[0]}), parts[1]});
+    b.Output(b.Conv(ToRows(b, product), 3, 1));
+    EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)), 0);
+  }
 }
 
 // One part goes on in planes: the other would be transposed for nothing.
@@ -105,6 +109,29 @@ TEST(SinkTranspose, ButNotForAnotherOrder) {
   b.Output(b.Op("TRANSPOSE", {sum, b.Ints({0, 2, 1, 3})}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
               ElementsAre("NEG", "TRANSPOSE", "ADD", "TRANSPOSE"));
+}
+
+// Two operands would be transposed in front of it for one TRANSPOSE behind it.
+TEST(SinkTranspose, ButNotForTwoOtherOperands) {
+  GraphBuilder b;
+  const ValueId planes = b.Input({1, 6, 3, 5});
+  const ValueId layer = ToPlanes(b, b.Op("NEG", {b.Input({1, 3, 5, 6})}));
+  const ValueId chosen = b.Op("GREATER", {planes, b.Input({1, 6, 3, 5})});
+  b.Output(ToRows(b, b.Op("SELECT_V2", {chosen, layer, planes})));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 0)), 2);
+}
+
+// The sources have the same dimensions in the same order, but not of the same sizes.
+TEST(JoinBeforeTranspose, StaysWhereTheSourcesDoNotFit) {
+  GraphBuilder b;
+  const auto turned = [&](int32_t rows, int32_t columns) {
+    const ValueId x = b.Op("NEG", {b.Input({rows, columns, 5})});
+    const ValueId v = b.Op("TRANSPOSE", {x, b.Ints({1, 0, 2})});
+    return b.Op("RESHAPE", {v, b.Ints({6, 5})});
+  };
+  const ValueId both = b.Op("CONCATENATION", {turned(2, 3), turned(3, 2)}, {{"axis", 1}});
+  b.Output(b.Op("TRANSPOSE", {both, b.Ints({1, 0})}));
+  EXPECT_EQ(Transposes(ExpectFusedEqualsUnfused(b.graph(), 0)), 3);
 }
 
 TEST(MovedParts, ComputeTheSameForRandomGraphs) {

@@ -49,6 +49,48 @@ TEST(OrderFilters, OfAChannelShuffle) {
               ElementsAre("FULLY_CONNECTED", "FULLY_CONNECTED"));
 }
 
+// Of filters without a bias, and of what has one channel and one element.
+TEST(OrderFilters, OfLayersWithoutABias) {
+  GraphBuilder b;
+  ValueId v = b.Op("FULLY_CONNECTED", {b.Input({7, 4}), b.Constant({12, 4}), kNone});
+  v = b.Op("RESHAPE", {v, b.Ints({7, 3, 4})});
+  v = b.Op("TRANSPOSE", {v, b.Ints({0, 2, 1})});
+  b.Output(b.Dense(b.Op("RESHAPE", {v, b.Ints({7, 12})}), 5));
+  EXPECT_TRUE(Reordered(ExpectFusedEqualsUnfused(b.graph(), 1e-5f)));
+  GraphBuilder one;
+  one.Output(one.Op("TRANSPOSE", {one.Dense(one.Input({1, 4}), 1), one.Ints({1, 0})}));
+  ExpectFusedEqualsUnfused(one.graph(), 1e-5f);
+}
+
+// A layer of int8 rows by `depth` columns of weights of half a byte each, for a channel shuffle.
+std::vector<RewriteRecord> RecordsOfShuffle(int32_t depth, DataType type, double max_memory) {
+  GraphBuilder b;
+  std::vector<std::byte> bytes(static_cast<size_t>(12 * depth) * BitWidth(type) / 8);
+  const TensorInfo info{
+      .type = type, .shape = {12, depth}, .quantization = {.scales = {0.1f}, .zero_points = {0}}};
+  const ValueId weights = b.graph().AddConstant(info, bytes, "weights");
+  ValueId v = b.Op("FULLY_CONNECTED", {b.Input({7, depth}), weights, kNone});
+  v = b.Op("RESHAPE", {v, b.Ints({7, 3, 4})});
+  v = b.Op("TRANSPOSE", {v, b.Ints({0, 2, 1})});
+  b.Output(b.Op("RESHAPE", {v, b.Ints({7, 12})}));
+  CompileOptions options = Fused();
+  options.budget.max_memory = max_memory;
+  Planner planner = PlannerFor(options);
+  std::vector<RewriteRecord> records;
+  RewriteContext context(planner, &records);
+  RunRewrites(b.graph(), context);
+  return records;
+}
+
+// Filters are ordered in whole bytes, and as far as there may be copies of them.
+TEST(OrderFilters, OfWholeBytesWithinTheBudget) {
+  const auto ordered = Contains(::testing::Field(&RewriteRecord::what, HasSubstr("order filters")));
+  EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt8, 4096), ordered);
+  EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt8, 700), ::testing::Not(ordered));
+  EXPECT_THAT(RecordsOfShuffle(64, DataType::kInt4, 4096), ordered);
+  EXPECT_THAT(RecordsOfShuffle(63, DataType::kInt4, 4096), ::testing::Not(ordered));
+}
+
 TEST(OrderFilters, BehindFunctionsOfOneOperand) {
   GraphBuilder b;
   ValueId v = b.Conv(b.Input({1, 4, 5, 3}), 3 * 9, 3, {{"fused_activation_function", kRelu}});

@@ -204,6 +204,32 @@ TEST(RowsAhead, TakesNothingElse) {
   const ValueId below = beside.Op("CONCATENATION", {beside.row, beside.row}, {{"axis", 0}});
   beside.Output(beside.Op("ABS", {beside.Dense(below, kCells)}));
   EXPECT_THAT(taken(beside), IsEmpty());
+  Body twice;
+  const ValueId doubled = twice.Op("CONCATENATION", {twice.row, twice.row}, {{"axis", 1}});
+  twice.Output(twice.Op("ABS", {twice.Dense(doubled, kCells)}));
+  EXPECT_THAT(taken(twice), IsEmpty());
+  Body counted_by_16_bits(1, kCount, DataType::kInt16);
+  counted_by_16_bits.Output(
+      counted_by_16_bits.Op("ABS", {counted_by_16_bits.Dense(counted_by_16_bits.row, kCells)}));
+  EXPECT_THAT(taken(counted_by_16_bits), IsEmpty());
+  GraphBuilder several;
+  const ValueId from = several.Input({kCount, 1, kWidth});
+  const ValueId of_several = several.Op("GATHER", {from, several.Input({2}, DataType::kInt32)});
+  several.Output(several.Op("ABS", {several.Dense(of_several, kCells)}));
+  EXPECT_THAT(TakeRowsAhead(several.graph()), IsEmpty());
+}
+
+// Weights are cut by columns where they are floats, and have one for each element of a row.
+TEST(RowsAhead, SplitsNoOtherWeights) {
+  for (const bool bytes : {false, true}) {
+    Body body(2);
+    const ValueId both = body.Op("CONCATENATION", {body.row, body.state}, {{"axis", 1}});
+    constexpr int32_t kBoth = kWidth + kCells;
+    const ValueId weights =
+        bytes ? body.Int8Constant({3, kBoth}, 0.01f) : body.Constant({3, 2 * kBoth});
+    body.Output(body.Op("ABS", {body.Op("FULLY_CONNECTED", {both, weights, kNone})}));
+    EXPECT_THAT(TakeRowsAhead(body.graph()), IsEmpty());
+  }
 }
 
 }  // namespace

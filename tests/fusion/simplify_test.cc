@@ -9,6 +9,14 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Property;
 
+// What fails says so in the run.
+TEST(FoldConstants, NotWhatFails) {
+  GraphBuilder b;
+  const ValueId row = b.Op("GATHER", {b.Constant({3, 4}), b.Ints({1}, {5})});
+  b.Output(b.Op("ADD", {row, b.Input({1, 4})}));
+  EXPECT_FALSE(RunGraph(b.graph(), Fused()).status.ok());
+}
+
 TEST(FoldConstants, MovedWeightsBecomeWeights) {
   GraphBuilder b;
   const ValueId weights = b.Op("TRANSPOSE", {b.Constant({6, 4}), b.Ints({1, 0})});
@@ -311,6 +319,15 @@ TEST(RegroupConvolution, OfSingleChannelsWithIntegerWeights) {
                 {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 6}}));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
               ElementsAre("DEPTHWISE_CONV_2D", "CONV_2D"));
+}
+
+// Rows are quantized asymmetrically, which a convolution does for several scales only.
+TEST(RegroupConvolution, NotOfOneChannelWithIntegerWeightsOfOneScale) {
+  GraphBuilder b;
+  b.Output(b.Op("DEPTHWISE_CONV_2D",
+                {b.Input({1, 9, 8, 1}), b.Int8Constant({1, 4, 3, 1}, 0.01f), b.Constant({1})},
+                {{"stride_w", 1}, {"stride_h", 1}, {"depth_multiplier", 1}}));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("DEPTHWISE_CONV_2D"));
 }
 
 TEST(RegroupConvolution, DepthwiseOfOneChannelBecomesRegular) {

@@ -55,6 +55,9 @@ TEST(Storage, ConcatenationOfChannelsIsWrittenInPlace) {
   const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
   EXPECT_THAT(outcome.ops(), ElementsAre("CONV_2D", "CONV_2D", "CONV_2D"));
   EXPECT_EQ(outcome.report.steps[0].placement, "inside CONCATENATION_2");
+  b.graph().value(whole).name.clear();
+  EXPECT_EQ(RunGraph(b.graph(), Fused()).report.steps[0].placement,
+            "inside value " + std::to_string(whole));
 }
 
 TEST(Storage, ConcatenationsNest) {
@@ -172,6 +175,16 @@ TEST(InPlace, NotOverWhatIsReadLaterNorOverAnInput) {
   EXPECT_EQ(ExpectFusedEqualsUnfused(input.graph(), 0).report.steps[0].placement, "arena");
 }
 
+// A row of the operand is the other one, and would change while others still have to read it.
+TEST(InPlace, NotOverWhatTheNodeReadsAsAnotherOperandToo) {
+  GraphBuilder b;
+  const ValueId x = b.Op("TRANSPOSE", {b.Input({6, 4}), b.Ints({1, 0})});
+  const ValueId row = b.Op("SLICE", {x, b.Ints({0, 0}), b.Ints({1, 6})});
+  b.Output(b.Dense(b.Op("SUB", {x, row}), 3));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.ops(), ElementsAre("TRANSPOSE", "SUB", "FULLY_CONNECTED"));
+}
+
 TEST(InPlace, AnOutputIsMadeWhereItsOperandWas) {
   GraphBuilder b;
   const ValueId x = b.Op("TRANSPOSE", {b.Input({4, 6}), b.Ints({1, 0})});
@@ -196,6 +209,9 @@ TEST(StoragePlan, MovesWhatIsInside) {
   EXPECT_EQ(plan.of(other).pitch, 9);
   EXPECT_FALSE(plan.Place(part, other, 0, 3)) << "it is inside of something already";
   EXPECT_FALSE(plan.Place(x, whole, 0, 4)) << "inputs are bound from outside";
+  const ValueId empty = b.Op("RESHAPE", {b.Op("NEG", {b.Input({3, 0})}), b.Ints({0})});
+  StoragePlan of_empty(b.graph());
+  EXPECT_FALSE(of_empty.Place(empty, wider, 0, 9)) << "it has no rows";
 }
 
 }  // namespace

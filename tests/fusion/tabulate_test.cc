@@ -4,6 +4,7 @@
 namespace fuselite::fusion::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 
 class Bytes : public Int8Builder {
@@ -46,6 +47,16 @@ TEST(Tabulate, SquaresRequantizationsAndFloatIslands) {
   b.Out(b.Int8Op("QUANTIZE", {b.Op("SUB", {b.Scalar(1.0f), x})}, 0.02f, 7));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
               ElementsAre("QUANTIZE", "FUSELITE_ELEMENTWISE + lookup", "DEQUANTIZE"));
+}
+
+// Numbers alone make no function, and what fails on some codes is no table.
+TEST(Tabulate, NotOfNumbersNorOfWhatFails) {
+  Bytes b;
+  b.Out(b.Int8Op("QUANTIZE", {b.Scalar(0.5f)}, 0.03f, 0));
+  const ValueId x =
+      b.Conv8(b.In({1, 6, 5, 8}), 13, 3, 0.04f, -100, {{"fused_activation_function", kRelu}});
+  b.Out(b.Logistic(b.Int8Op("RSQRT", {x}, 0.02f, -110)));
+  EXPECT_THAT(ExpectSameFused(b.graph(), 0).ops(), Contains("RSQRT"));
 }
 
 TEST(Tabulate, OtherReadersKeepTheirValues) {

@@ -1,5 +1,6 @@
 // Transposed convolutions to few channels as ordinary ones whose channels are the remainders.
 #include "fusion/match.h"
+#include "fusion/rewrites/output_blocks.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/fusion/few_channels.h"
 #include "tests/fusion/graph_builder.h"
@@ -56,6 +57,30 @@ TEST(TransposeConvInBlocks, NotOfMoreOrWherePixelsAreLeftOver) {
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 2, 2, 2, 5}), ElementsAre("TRANSPOSE_CONV"));
   EXPECT_THAT(FloatOps({{1, 1, 6, 5}, 1, 3, 2, 5, kSame, 1}), ElementsAre("TRANSPOSE_CONV"));
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 3, 2, 1, kValid}), ElementsAre("TRANSPOSE_CONV"));
+}
+
+// Of the outputs as inputs of a window, which reaches into the padding on both sides.
+TEST(TransposeConvInBlocks, NotOfWindowsThatEndInside) {
+  const kernels::WindowAxis axis{
+      .input = 12, .filter = 3, .stride = 2, .output = 6, .before = 1, .after = 0};
+  EXPECT_TRUE(BlocksOfTransposed(axis).has_value());
+  kernels::WindowAxis before = axis, after = axis;
+  before.before = 3;
+  after.output = 9;
+  EXPECT_FALSE(BlocksOfTransposed(before).has_value());
+  EXPECT_FALSE(BlocksOfTransposed(after).has_value());
+}
+
+// With dynamic range a transposed convolution scales its terms otherwise than a convolution.
+TEST(TransposeConvInBlocks, NotOfDynamicRange) {
+  for (const int32_t stride : {1, 2}) {
+    const Layer layer{{1, 7, 6, 5}, 2, 2, stride, 3};
+    Int8Builder b;
+    b.Output(b.Op("TRANSPOSE_CONV",
+                  {Extents(b, layer), Int8Filters(b, {3, 2, 2, 5}), b.Input(layer.in)},
+                  AttributesOf(layer, 0)));
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(), ElementsAre("TRANSPOSE_CONV"));
+  }
 }
 
 // What lies in a row, or an only column, is in its place.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "fuselite/delegate.h"
+#include "partitioner/delegate.h"
 #include "runtime/tflite_abi.h"
 #include "tests/partitioner/c_api_user.h"
 
@@ -87,6 +88,21 @@ TEST_F(CApiTest, EveryMemberIsItsOption) {
     EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr) << name;
     EXPECT_THAT(last_error, AllOf(HasSubstr(name), HasSubstr("nonsense")));
   }
+}
+
+TEST_F(CApiTest, NodesAreCalledAsIsAskedFor) {
+  for (const char* name : {static_cast<const char*>(nullptr), "MyBlock"}) {
+    FuseliteDelegateOptions options = FuseliteDelegateOptionsDefault();
+    options.node_name = name;
+    TfLiteDelegate* delegate = FuseliteDelegateCreate(&options);
+    ASSERT_NE(delegate, nullptr);
+    auto* const host_delegate = reinterpret_cast<fuselite::tflite::TfLiteDelegate*>(delegate);
+    using fuselite::partitioner::Delegate;
+    EXPECT_EQ(Delegate::FromC(host_delegate)->state()->options().node_name,
+              name != nullptr ? name : fuselite::partitioner::Options().node_name);
+    FuseliteDelegateDelete(delegate);
+  }
+  FuseliteDelegateDelete(nullptr);
 }
 
 std::string Explained(TfLiteDelegate* delegate, const char* format) {

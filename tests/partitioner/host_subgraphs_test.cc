@@ -126,6 +126,55 @@ TEST_F(HostSubgraphTest, OutputsAreWhatTheHostWouldGiveOut) {
               HasSubstr("does not show the outputs"));
 }
 
+// Several are told apart by type and shape.
+TEST_F(HostSubgraphTest, OutputsOfOneKindHaveNoOrder) {
+  const int other = Add(value_), wide = other_.AddTensor({1, 8});
+  other_.AddNode("CONCATENATION", {value_, other}, {wide});
+  const int of_one = host_.AddTensor({1, 4}), of_other = host_.AddTensor({1, 8});
+  const int of_none = host_.AddTensor({1, 5});
+  const auto outputs = [&](std::array<int, 2> results) {
+    return Acquire()->Outputs(host_.context, results);
+  };
+  const auto unclear = HasSubstr("does not show the order of the outputs");
+  other_.SetOutputs({other, wide});
+  EXPECT_THAT(*outputs({of_one, of_other}), ElementsAre(other, wide));
+  EXPECT_THAT(*outputs({of_other, of_one}), ElementsAre(wide, other));
+  EXPECT_THAT(outputs({of_one, of_none}).status().message(), unclear);
+  EXPECT_THAT(outputs({of_one, of_one}).status().message(), unclear);
+  other_.SetOutputs({value_, other});
+  EXPECT_THAT(outputs({of_one, of_one}).status().message(), unclear);
+}
+
+TEST_F(HostSubgraphTest, OutputsAreThoseOfOnePartition) {
+  other_.SetOutputs({value_});
+  const int result = host_.AddTensor({1, 4});
+  static decltype(other_.context.PreviewDelegatePartitioning) preview;
+  preview = other_.context.PreviewDelegatePartitioning;
+  other_.context.PreviewDelegatePartitioning = [](TfLiteContext* context,
+                                                  const TfLiteIntArray* taken,
+                                                  TfLiteDelegateParams** params, int* count) {
+    const TfLiteStatus status = preview(context, taken, params, count);
+    *count = 2;
+    return status;
+  };
+  EXPECT_THAT(Acquire()->Outputs(host_.context, std::array{result}).status().message(),
+              HasSubstr("does not show the outputs"));
+}
+
+// Of two that are alike names tell the order, where they have any.
+TEST_F(HostSubgraphTest, InputsOfOneKindHaveNamesOrNoOrder) {
+  FakeHost two;
+  shown.graph = &two.context;
+  const int x = two.AddTensor({1, 4}), y = two.AddTensor({1, 4});
+  two.AddNode("ADD", {x, y}, {two.AddTensor({1, 4})});
+  const auto unclear = HasSubstr("does not show the order of the inputs");
+  two.context.tensors[x].name = "block.impl_arg0";
+  two.context.tensors[y].name = nullptr;
+  EXPECT_THAT(Acquire()->Inputs(2).status().message(), unclear);
+  two.context.tensors[y].name = "block.impl_arg1";
+  EXPECT_THAT(*Acquire()->Inputs(2), ElementsAre(x, y));
+}
+
 // The function of a scatter would be the scatter itself.
 TEST_F(HostSubgraphTest, RegionsAreOtherSubgraphs) {
   const int x = host_.AddTensor({4}), at = host_.AddTensor({1, 1}, DataType::kInt32);
@@ -134,6 +183,12 @@ TEST_F(HostSubgraphTest, RegionsAreOtherSubgraphs) {
   shown.graph = &host_.context;
   EXPECT_THAT(ImportNode(&host_.context, node, true).status().message(),
               HasSubstr("it runs its own subgraph"));
+  // Another one that says what is done with both values.
+  FakeHost sum;
+  sum.AddNode("STABLEHLO_ADD", {sum.AddTensor({}), sum.AddTensor({})}, {sum.AddTensor({})});
+  shown.graph = &sum.context;
+  const Result<ImportedNode> added = ImportNode(&host_.context, node, true);
+  EXPECT_TRUE(added.ok()) << added.status().ToString();
 }
 
 class FakeVariables : public HostSubgraphTest {
@@ -177,6 +232,31 @@ TEST_F(FakeVariables, AreFilledBySubgraphsThatAreNamed) {
   const int read = host_.AddControlFlow(kTfLiteBuiltinReadVariable, {handle_}, {value_}, nullptr);
   host_.context.AcquireSubgraphContext = nullptr;
   EXPECT_EQ(WhyNot(read), "the host does not show who initializes the variables");
+}
+
+TEST_F(FakeVariables, HaveOneHandleOfNothingElse) {
+  const int other = host_.AddTensor({1}, DataType::kInt32);
+  host_.AddControlFlow(kTfLiteBuiltinVarHandle, {}, {handle_, other}, &unnamed_);
+  const int read = host_.AddControlFlow(kTfLiteBuiltinReadVariable, {handle_}, {value_}, nullptr);
+  EXPECT_THAT(WhyNot(read), HasSubstr("whose handle is no VAR_HANDLE's"));
+}
+
+TEST_F(FakeVariables, AreFilledWithConstantsAlone) {
+  TfLiteCallOnceParams first{.init_subgraph_index = 0};
+  host_.AddControlFlow(kTfLiteBuiltinCallOnce, {}, {}, &first);
+  host_.AddControlFlow(kTfLiteBuiltinVarHandle, {}, {handle_}, &unnamed_);
+  const int read = host_.AddControlFlow(kTfLiteBuiltinReadVariable, {handle_}, {value_}, nullptr);
+  for (const bool to_two : {false, true}) {
+    FakeHost initializer;
+    shown.graph = &initializer.context;
+    const int handle = initializer.AddTensor({1}, DataType::kInt32);
+    const int value = initializer.AddTensor({1, 8});
+    initializer.AddControlFlow(kTfLiteBuiltinVarHandle, {}, {handle}, &unnamed_);
+    const std::vector<int> outputs = to_two ? std::vector{value} : std::vector<int>();
+    initializer.AddControlFlow(kTfLiteBuiltinAssignVariable, {handle, value}, outputs, nullptr);
+    EXPECT_THAT(WhyNot(read), HasSubstr(to_two ? "CALL_ONCE runs ASSIGN_VARIABLE"
+                                               : "CALL_ONCE assigns what is no constant"));
+  }
 }
 
 TEST_F(FakeVariables, AreFilledByNodesThatAreShown) {

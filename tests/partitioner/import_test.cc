@@ -5,11 +5,15 @@
 
 #include <flatbuffers/flexbuffers.h>
 
+#include <array>
+#include <cstdlib>
+
 #include "kernels/composite.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
 #include "kernels/import.h"
 #include "partitioner/host_age.h"
+#include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/tflite_params.h"
 #include "tests/partitioner/fake_host.h"
@@ -249,6 +253,64 @@ TEST(ImportNodeTest, IndicesOutsideTheGraphAreRefused) {
   FakeHost host;
   const int node = host.AddNode("SOFTMAX", {7}, {0});
   EXPECT_FALSE(ImportNode(&host.context, node, true).ok());
+  const int x = host.AddTensor({1, 4}), y = host.AddTensor({1, 4});
+  const int other = host.AddNode("SOFTMAX", {x}, {y});
+  EXPECT_TRUE(ImportNode(&host.context, other, true).ok());
+  const IntArrayPtr none = MakeIntArray(std::array{7});
+  host.nodes[other].intermediates = none.get();
+  EXPECT_THAT(ImportNode(&host.context, other, true).status().message(),
+              HasSubstr("names an intermediate tensor that the graph does not have"));
+  host.nodes[other].intermediates = nullptr;
+}
+
+// Subgraphs are read of hosts that show them, and kernels there are of what has no host's state.
+TEST(ImportNodeTest, WhatIsTheHostsIsLeftToIt) {
+  FakeHost host;
+  const int x = host.AddTensor({4}), at = host.AddTensor({1, 1}, DataType::kInt32);
+  const int y = host.AddTensor({4}), chooses = host.AddTensor({1}, DataType::kBool);
+  const int scatter = host.AddNode("STABLEHLO_SCATTER", {x, at, x}, {y});
+  TfLiteWhileParams params{};
+  const int loop = host.AddControlFlow(kTfLiteBuiltinWhile, {chooses}, {chooses}, &params);
+  host.registrations[loop].prepare =
+      host.registrations[loop].invoke = [](TfLiteContext*, TfLiteNode*) { return kTfLiteOk; };
+  for (const int node : {scatter, loop}) {
+    EXPECT_EQ(ImportNode(&host.context, node, false).status().message(),
+              "the host does not show its subgraphs");
+  }
+  const int random = host.AddNode("RANDOM_UNIFORM", {at}, {y});
+  EXPECT_THAT(ImportNode(&host.context, random, true).status().message(),
+              HasSubstr("its state or its strings are the host's"));
+}
+
+// A file may nest its subgraphs without an end, or have them run one another.
+TEST(NestingTest, HasAnEnd) {
+  const FakeHost caller, callee;
+  Nesting nesting;
+  const auto admit = [&](const FakeHost& to, size_t nodes) {
+    return NestingLevel(nesting).Admit(&caller.context, &to.context, nodes).message();
+  };
+  EXPECT_EQ(admit(caller, 1), "it runs its own subgraph");
+  EXPECT_EQ(admit(callee, 4000), "");
+  EXPECT_EQ(admit(callee, 6000), "");
+  EXPECT_EQ(admit(callee, 1), "its subgraphs have more than 10000 nodes");
+  nesting = {.depth = 1};
+  EXPECT_EQ(admit(callee, 1), "");
+  nesting.depth = 0;
+  EXPECT_EQ(admit(callee, 1), "its subgraphs are nested too deep");
+  EXPECT_EQ(nesting.depth, 0);
+}
+
+// What asks for subgraphs is of the same library as the rest where a host has it.
+TEST(HostAgeTest, IsToldByTheLibraryOfItsFunctions) {
+  FakeHost host;
+  host.context.AcquireSubgraphContext = nullptr;
+  EXPECT_FALSE(HasSubgraphFunctions(&host.context));
+  host.context.AcquireSubgraphContext = Acquire;
+  EXPECT_TRUE(HasSubgraphFunctions(&host.context));
+  host.context.AcquireSubgraphContext =
+      reinterpret_cast<decltype(host.context.AcquireSubgraphContext)>(
+          reinterpret_cast<void (*)()>(&std::free));
+  EXPECT_FALSE(HasSubgraphFunctions(&host.context));
 }
 
 TEST(ImportNodeTest, StateMustBeInVariables) {

@@ -221,6 +221,30 @@ TEST(Composites, OfOperandsThatDoNotFitAreTheHosts) {
   EXPECT_THAT(Open(b).reasons, ::testing::Contains(::testing::HasSubstr("ADD")));
 }
 
+// Shapes that depend on values split no graph inside, and what the host alone has is named.
+TEST(Composites, OfWhatIsFoundInTheRunAreTheHosts) {
+  Builder b;
+  const int x = b.In({6}, kBool), y = b.AddTensor("y", kFloat, {6, 1});
+  b.AddComposite("my.block", {}, 1, {x}, {y});
+  b.End({b.Op("ABS", {y}, {6, 1})});
+  b.AddSubgraph("decomposition");
+  const int places = b.Op("WHERE", {b.In({6}, kBool)}, {6, 1}, DataType::kInt64);
+  b.End({b.Op("CAST", {places}, {6, 1})});
+  EXPECT_THAT(Open(b).reasons,
+              ::testing::Contains(::testing::HasSubstr("shapes in its subgraph depend on values")));
+}
+
+TEST(Composites, OfNodesWithoutAKernelAreTheHosts) {
+  Builder b;
+  const int x = b.In({2}, kInt), y = b.AddTensor("y", kFloat, {2, 3});
+  b.AddComposite("my.block", {}, 1, {x}, {y});
+  b.End({b.Op("ABS", {y}, {2, 3})});
+  b.AddSubgraph("decomposition");
+  b.End({b.Op("NEG", {b.Op("RANDOM_UNIFORM", {b.In({2}, kInt)}, {2, 3})}, {2, 3})});
+  EXPECT_THAT(Open(b).reasons,
+              ::testing::Contains(::testing::HasSubstr("node 0 of subgraph 1: its state")));
+}
+
 TEST(Composites, OfOperatorsOfTheHostsAreTheHosts) {
   Builder b;
   const int x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});
