@@ -64,18 +64,14 @@ class GemmEmitter : public Assembler {
   }
   int64_t PanelBytes(int vectors) const { return vectors * isa().bytes * (spec_.steps() + 1); }
 
-  int accumulators() const { return tile_.rows * tile_.vectors; }
-  // Behind the first chain's, whose sums those of the others are added to, come theirs.
-  int acc(int row, int v, int chain = 0) const {
-    return chain * accumulators() + row * tile_.vectors + v;
-  }
+  int acc(int row, int v) const { return row * tile_.vectors + v; }
   // Register `i` for the products of vector `v`.
   const Xbyak::Xmm& Part(int i, int v) const { return Vec(i, v == tile_.vectors - 1); }
   // Behind the accumulators, from the top: the vectors of weights, then two broadcast values; when
   // the depth is done, the tail's temporaries.
   int weight(int v) const { return isa().registers() - 1 - v; }
   int broadcast(int row) const {
-    const int spare = isa().registers() - accumulators() * spec_.chains - tile_.vectors;
+    const int spare = isa().registers() - tile_.rows * tile_.vectors - tile_.vectors;
     return isa().registers() - 1 - tile_.vectors - (spare > 1 ? row % 2 : 0);
   }
 
@@ -84,10 +80,10 @@ class GemmEmitter : public Assembler {
     walk_.Start(tile_.rows);
     StartFromBias();
     if (fetches_next_panel()) mov(pointer_, ptr[args_ + offsetof(GemmArgs, ahead)]);
-    walk_.Walk(accumulators() * spec_.chains, spec_.chains,
-               [&](int64_t at, int64_t values, int chain) { Step(at, values, chain); });
+    // In one chain: a row's bits must not depend on how many rows there are.
+    walk_.Walk(tile_.rows * tile_.vectors, 1,
+               [&](int64_t at, int64_t values, int) { Step(at, values); });
     if (fetches_next_panel()) mov(ptr[args_ + offsetof(GemmArgs, ahead)], pointer_);
-    AddChains();
     FinishTile();
   }
 
@@ -96,17 +92,7 @@ class GemmEmitter : public Assembler {
       vmovups(Part(acc(0, v), v), ptr[Place(w_) + v * isa().bytes]);
       for (int row = 1; row < tile_.rows; ++row) vmovaps(Part(acc(row, v), v), Part(acc(0, v), v));
     }
-    for (int i = accumulators(); i < accumulators() * spec_.chains; ++i) Zero(i);
     walk_.SkipWeights(tile_.vectors * isa().bytes);
-  }
-
-  void AddChains() {
-    for (int sums = accumulators() * spec_.chains / 2; sums >= accumulators(); sums /= 2) {
-      for (int i = 0; i < sums; ++i) {
-        const int v = i % tile_.vectors;
-        vaddps(Part(i, v), Part(i, v), Part(i + sums, v));
-      }
-    }
   }
 
   void PrefetchWeights(int v) {
@@ -114,13 +100,13 @@ class GemmEmitter : public Assembler {
   }
 
   // One step of the depth: each row's value or pair times the vectors of weights.
-  void Step(int64_t displacement, int64_t values, int chain) {
+  void Step(int64_t displacement, int64_t values) {
     const int vectors = tile_.vectors;
     const auto w = [&](int v) { return ptr[walk_.Weights(v * isa().bytes)]; };
     if (tile_.rows == 1) {
       Broadcast(broadcast(0), walk_.RowValue(0, displacement), values);
       for (int v = 0; v < vectors; ++v) {
-        Multiply(v, acc(0, v, chain), broadcast(0), w(v));
+        Multiply(v, acc(0, v), broadcast(0), w(v));
         PrefetchWeights(v);
       }
     } else {
@@ -135,12 +121,12 @@ class GemmEmitter : public Assembler {
       for (int row = 0; row < tile_.rows; ++row) {
         const Place value = walk_.RowValue(row, displacement);
         if (vectors == 1 && isa().avx512 && values == spec_.step_values()) {
-          Multiply(0, acc(row, 0, chain), weight(0), ptr_b[value]);
+          Multiply(0, acc(row, 0), weight(0), ptr_b[value]);
           continue;
         }
         const int b = broadcast(row);
         Broadcast(b, value, values);
-        for (int v = 0; v < vectors; ++v) Multiply(v, acc(row, v, chain), b, Part(weight(v), v));
+        for (int v = 0; v < vectors; ++v) Multiply(v, acc(row, v), b, Part(weight(v), v));
       }
     }
     walk_.SkipWeights(vectors * isa().bytes);
@@ -203,11 +189,10 @@ class GemmEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key = internal::Join("gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a",
-                                   spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step, " o",
-                                   spec.out_step, " x", int{spec.across}, " r", int{spec.rolled},
-                                   " c", spec.chains, " w", int{spec.prefetch_weights}, " k",
-                                   spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join(
+      "gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows,
+      '*', spec.a_runs.step, " o", spec.out_step, " x", int{spec.across}, " r", int{spec.rolled},
+      " w", int{spec.prefetch_weights}, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

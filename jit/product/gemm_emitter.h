@@ -26,10 +26,7 @@ struct GemmSpec {
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2
-  // Of sums (SumChains): the product's and no tile's, whose widths follow from the number of
-  // threads.
-  int chains = 1;
-  kernels::Tail tail;  // emitted wholly (DivideFloatTail)
+  kernels::Tail tail;             // emitted wholly (DivideFloatTail)
 
   // The values that a lane multiplies at a time, which are four bytes.
   int64_t step_values() const { return bf16 ? 2 : 1; }

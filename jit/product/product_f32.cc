@@ -85,10 +85,6 @@ Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProble
   const bool one_row = problem.grid.line_rows == 1;
   spec_.rolled = RollsLoops(problem.grid.line_rows, weights_bytes);
   spec_.prefetch_weights = one_row ? !problem.right_in_l2 : weights_bytes > kWeightsThatStay;
-  if (one_row) {
-    const int64_t lanes = isa_.lanes(), vectors = (problem.group_channels() + lanes - 1) / lanes;
-    spec_.chains = SumChains(vectors, steps_);
-  }
   spec_.tail = tail;
   for (kernels::TailStage& stage : spec_.tail.stages) stage.operand.row_stride *= problem.out.row;
   return CheckGemm(spec_);

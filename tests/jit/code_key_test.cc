@@ -34,9 +34,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
 [[maybe_unused]] void NameEveryField() {
   const auto unused = [](const auto&...) {};
   const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-               prefetch_weights, chains, gemm_tail] = GemmSpec();
+               prefetch_weights, gemm_tail] = GemmSpec();
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-         prefetch_weights, chains, gemm_tail);
+         prefetch_weights, gemm_tail);
   const auto& [isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow,
                rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
   unused(isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow, rolled,
@@ -111,11 +111,15 @@ TEST(CodeKeyTest, FloatProducts) {
   spec.depth.runs = {{0, 16}};
   const std::vector<Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmSpec&)>> changes = {
-      [](GemmSpec& s) { s.isa = Isa::kAvx512; }, [](GemmSpec& s) { s.bf16 = true; },
-      [](GemmSpec& s) { s.a_step = 68; },        [](GemmSpec& s) { s.a_runs.rows = 2; },
-      [](GemmSpec& s) { s.a_runs.step = 96; },   [](GemmSpec& s) { s.out_step = 132; },
-      [](GemmSpec& s) { s.across = true; },      [](GemmSpec& s) { s.rolled = true; },
-      [](GemmSpec& s) { s.chains = 2; },         [](GemmSpec& s) { s.prefetch_weights = true; }};
+      [](GemmSpec& s) { s.isa = Isa::kAvx512; },
+      [](GemmSpec& s) { s.bf16 = true; },
+      [](GemmSpec& s) { s.a_step = 68; },
+      [](GemmSpec& s) { s.a_runs.rows = 2; },
+      [](GemmSpec& s) { s.a_runs.step = 96; },
+      [](GemmSpec& s) { s.out_step = 132; },
+      [](GemmSpec& s) { s.across = true; },
+      [](GemmSpec& s) { s.rolled = true; },
+      [](GemmSpec& s) { s.prefetch_weights = true; }};
   Append(&changes, DepthChanges<GemmSpec>());
   Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
   ExpectDistinct<GemmSpec>(spec, changes, [&](const GemmSpec& s) { return CodeKey(s, tiles); });

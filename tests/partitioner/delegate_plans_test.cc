@@ -104,12 +104,13 @@ TEST_F(PlansTest, WhatIsPreparedAgainIsNeitherPlannedNorReportedAgain) {
   EXPECT_EQ(Plan().report.steps.at(0).output_shape, "[2,64]");
 }
 
-TEST_F(PlansTest, SixteenShapesAreKept) {
+TEST_F(PlansTest, SoManyShapesAreKept) {
+  constexpr int kKept = 128;
   Open({Layers(input_, 2)});
-  for (int rows = 2; rows <= 16; ++rows) EXPECT_TRUE(Plans({rows, kWidth})) << rows;
-  for (int rows = 1; rows <= 16; ++rows) EXPECT_FALSE(Plans({rows, kWidth})) << rows;
+  for (int rows = 2; rows <= kKept; ++rows) EXPECT_TRUE(Plans({rows, kWidth})) << rows;
+  for (int rows = 1; rows <= kKept; ++rows) EXPECT_FALSE(Plans({rows, kWidth})) << rows;
   // One more, and the one that was used longest ago is forgotten.
-  EXPECT_TRUE(Plans({17, kWidth}));
+  EXPECT_TRUE(Plans({kKept + 1, kWidth}));
   EXPECT_FALSE(Plans({2, kWidth}));
   EXPECT_TRUE(Plans({1, kWidth}));
 }
