@@ -114,8 +114,8 @@ std::vector<NodeId> Graph::order() const {
 
 void Graph::AddUses(NodeId id) {
   for (ValueId v : nodes_[id].outputs) {
-    // State has no one maker: it has values before and after.
-    if (!values_[v].variable) users_[v].maker = id;
+    // State has no one maker: it has values before and after. Validate() refuses what is no value.
+    if (v != kNone && !values_[v].variable) users_[v].maker = id;
   }
   for (ValueId v : nodes_[id].inputs) {
     if (v != kNone) users_[v].consumers.Add(id, 1);
@@ -125,7 +125,7 @@ void Graph::AddUses(NodeId id) {
 void Graph::RemoveUses(NodeId id) {
   for (ValueId v : nodes_[id].outputs) {
     // A rewrite may have given the value to another node already.
-    if (users_[v].maker == id) users_[v].maker = kNone;
+    if (v != kNone && users_[v].maker == id) users_[v].maker = kNone;
   }
   for (ValueId v : nodes_[id].inputs) {
     if (v != kNone) users_[v].consumers.Remove(id);
