@@ -100,6 +100,7 @@ struct LogisticOf {
     return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
   }
 };
+
 // x P(x^2) / Q(x^2) up to 4.6, from where on results round to 1. Relative error of the fit 2.8e-8.
 struct TanhOf {
   static HWY_INLINE FloatVec Vector(FloatVec x) {
@@ -111,24 +112,7 @@ struct TanhOf {
     return hn::Div(hn::Mul(bounded, Polynomial(d, square, kP)), Polynomial(d, square, kQ));
   }
 };
-// x/2 (1 + tanh(u)) as x / (1 + 2^s), s = -2u / ln 2, u = sqrt(2 / pi) (x + 0.044715 x^3), with a
-// hundredth of float16's last place beside its rounding. Where s is at its bounds the power is
-// infinite or nothing beside 1.
-struct GeluTanhOf {
-  static HWY_INLINE FloatVec Vector(FloatVec x) {
-    // 2^f for |f| up to a half, relative error 2.6e-6.
-    constexpr float kPower[] = {0.999999285f, 0.693121731f, 0.240247533f, 0.0559186861f,
-                                0.00957000535f};
-    const FloatTag d;
-    const FloatVec bounded = ClampVec(x, -10.1f, 10.1f);
-    const FloatVec slope =
-        hn::MulAdd(hn::Mul(bounded, bounded), hn::Set(d, -0.102943240f), hn::Set(d, -2.30220820f));
-    const FloatVec s = hn::Mul(bounded, slope), whole = hn::Round(s);
-    const FloatVec fraction = Polynomial(d, hn::Sub(s, whole), kPower);
-    const FloatVec power = TimesPowerOfTwo(d, fraction, NearestInRange(whole), whole);
-    return hn::Div(x, hn::Add(power, hn::Set(d, 1.0f)));
-  }
-};
+const FloatTag d;
 
 template <class T, class F>
 void MapShortFloats(const void* in, void* out, int64_t n) {
@@ -149,8 +133,6 @@ ShortFloatMap MapOf(const OpDescription& op) {
   switch (op.op->builtin_code) {
     case tflite::kTfLiteBuiltinCos: return &MapShortFloats<T, CosOf>;
     case tflite::kTfLiteBuiltinFloor: return &MapShortFloats<T, FloorOf>;
-    case tflite::kTfLiteBuiltinGelu:
-      return op.params.as<GeluParams>().approximate ? &MapShortFloats<T, GeluTanhOf> : nullptr;
     case tflite::kTfLiteBuiltinLogistic: return &MapShortFloats<T, LogisticOf>;
     case tflite::kTfLiteBuiltinRound: return &MapShortFloats<T, RoundOf>;
     case tflite::kTfLiteBuiltinSin: return &MapShortFloats<T, SinOf>;

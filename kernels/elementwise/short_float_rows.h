@@ -5,10 +5,10 @@
 
 namespace fuselite::kernels {
 
-// COS and SIN of float16, FLOOR, LOGISTIC, ROUND, TANH, and GELU by tanh, rows pitched or not, one
+// COS and SIN of float16, FLOOR, LOGISTIC, ROUND and TANH, rows pitched or not, one
 // pass of functions of vectors of floats: the reference's results
 // (kernels/elementwise/short_floats.h) but for the signs of zeros, which every value of the types
-// was tried for. GELU is rounded once, where the reference rounds after each operation.
+// was tried for.
 // kUnsupported for other functions.
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
                                                          const BuildContext& context);

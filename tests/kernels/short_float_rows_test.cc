@@ -66,37 +66,6 @@ int Place(T value) {
   return value.bits & 0x8000 ? -(value.bits & 0x7FFF) : value.bits;
 }
 
-// Beside the exact result, of every value; only the reference rounds after each operation.
-template <class T>
-void CompareGelu(DataType type) {
-  std::vector<T> values(65536 + 13);
-  for (uint32_t i = 0; i < values.size(); ++i) values[i].bits = static_cast<uint16_t>(i);
-  OpTester tester("GELU");
-  tester.params<GeluParams>().approximate = true;
-  tester.Input(TestTensor::Of<T>(type, {static_cast<int32_t>(values.size())}, values));
-  ASSERT_TRUE(tester.Infer().ok());
-  for (const Isa isa : RunnableIsas()) {
-    if (!isa.has_vectors()) continue;
-    SCOPED_TRACE(IsaName(isa));
-    const auto actual = tester.Run("highway", isa);
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    const std::vector<T> have = (*actual)[0].values<T>();
-    for (size_t i = 0; i < values.size(); ++i) {
-      const double x = static_cast<float>(values[i]);
-      const double u = std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x);
-      const double exact = x / (1 + std::exp(-2 * u));
-      if (std::isnan(exact)) {
-        ASSERT_TRUE(std::isnan(have[i])) << x;
-        continue;
-      }
-      ASSERT_LE(std::abs(Place(have[i]) - Place(T(static_cast<float>(exact)))), 1)
-          << "of " << x << " is " << have[i] << ", expected " << exact;
-    }
-  }
-}
-
-TEST(ShortFloatRowsTest, GeluIsRoundedOnce) { CompareGelu<Half>(kF16); }
-
 // Rows around the lengths of vectors, with infinities and NaNs in some.
 TEST(ShortFloatRowsTest, SoftmaxIsBesideTheReference) {
   for (int seed = 1; seed <= 100; ++seed) {
