@@ -33,30 +33,32 @@ bool SameBytes(const void* a, const void* b, size_t bytes) {
 
 // The input in whose place the code writes `output`, where nothing else reads that input; -1: none.
 int InputInPlace(const Executable& code, int output) {
-  const auto is_output = [&](int id) {
+  const auto is = [&](int id, Placement placement, int index) {
+    if (id < 0) return false;
     const Value& value = code.values()[static_cast<size_t>(id)];
-    return value.placement == Placement::kOutput && value.index == output;
+    return value.placement == placement && value.index == index;
   };
-  const auto writes = [&](const Step& step) {
-    return std::ranges::any_of(step.outputs, is_output);
-  };
-  const auto step = std::ranges::find_if(code.steps(), writes);
-  if (step == code.steps().end() || std::ranges::count_if(code.steps(), writes) > 1) return -1;
-  const int place = step->kernel->in_place_input();
-  if (place < 0) return -1;
-  const Value& over = code.values()[static_cast<size_t>(step->inputs[place])];
+  const Step* maker = nullptr;
+  for (const Step& step : code.steps()) {
+    const bool writes = std::ranges::any_of(
+        step.outputs, [&](int id) { return is(id, Placement::kOutput, output); });
+    if (!writes) continue;
+    // A kernel writes its first output in an input's place; one that others write parts of is none.
+    if (maker != nullptr || step.outputs.size() > 1) return -1;
+    maker = &step;
+  }
+  const int place = maker != nullptr ? maker->kernel->in_place_input() : -1;
+  if (place < 0 || maker->inputs[place] < 0) return -1;
+  const Value& over = code.values()[static_cast<size_t>(maker->inputs[place])];
   const size_t bytes = code.output_bytes(output);
   if (over.placement != Placement::kInput || over.bytes != bytes ||
       code.input_bytes(over.index) != bytes) {
     return -1;
   }
-  int readers = 0;
-  for (const Step& reader : code.steps()) {
-    readers += static_cast<int>(std::ranges::count_if(reader.inputs, [&](int id) {
-      if (id < 0) return false;
-      const Value& value = code.values()[static_cast<size_t>(id)];
-      return value.placement == Placement::kInput && value.index == over.index;
-    }));
+  int64_t readers = 0;
+  for (const Step& step : code.steps()) {
+    readers += std::ranges::count_if(step.inputs,
+                                     [&](int id) { return is(id, Placement::kInput, over.index); });
   }
   return readers == 1 ? over.index : -1;
 }
