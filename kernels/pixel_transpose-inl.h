@@ -24,21 +24,25 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 inline constexpr int64_t kPixelBytes = 3, kPixelsTogether = 4;
 
+// The bytes that `order` names, within each block of 16.
+template <class D>
+HWY_INLINE hn::Vec<D> ShuffleBytes(D d, hn::Vec<D> v, const uint8_t* order) {
+  const hn::Repartition<uint8_t, D> bytes;
+  return hn::TableLookupBytes(v, hn::BitCast(d, hn::LoadDup128(bytes, order)));
+}
 // Four pixels of three bytes at the start of each block of 16 bytes, each with a byte behind it,
 // and the other way round with a word behind them.
 template <class D>
 HWY_INLINE hn::Vec<D> SpreadPixels(D d, hn::Vec<D> v) {
   alignas(16) static constexpr uint8_t kOrder[16] = {0, 1, 2, 2, 3, 4,  5,  5,
                                                      6, 7, 8, 8, 9, 10, 11, 11};
-  return hn::TableLookupBytes(
-      v, hn::BitCast(d, hn::LoadDup128(hn::Repartition<uint8_t, D>(), kOrder)));
+  return ShuffleBytes(d, v, kOrder);
 }
 template <class D>
 HWY_INLINE hn::Vec<D> GatherPixels(D d, hn::Vec<D> v) {
   alignas(16) static constexpr uint8_t kOrder[16] = {0,  1,  2,  4,  5,  6,  8,  9,
                                                      10, 12, 13, 14, 15, 15, 15, 15};
-  return hn::TableLookupBytes(
-      v, hn::BitCast(d, hn::LoadDup128(hn::Repartition<uint8_t, D>(), kOrder)));
+  return ShuffleBytes(d, v, kOrder);
 }
 
 // Stores the first twelve bytes of each block without gaps.

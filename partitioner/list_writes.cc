@@ -8,6 +8,7 @@
 
 #include "kernels/concatenation/concatenation.h"
 #include "kernels/elementwise/elementwise.h"
+#include "kernels/shape_rules.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 
@@ -70,18 +71,12 @@ class Recognizer {
     return maker != makers_.end() ? maker->second : nullptr;
   }
 
-  // Integers of a constant; nullopt where the tensor is no such, or a large one.
+  // Those of a constant; nullopt where the tensor is none.
   std::optional<std::vector<int64_t>> Constants(int tensor) const {
     const Result<TensorInfo> info = ImportHostTensor(context_, tensor);
-    if (!info.ok() || !info->constant() || info->elements() > Shape::kMaxRank) return std::nullopt;
-    const auto values = [&](const auto* data) {
-      return std::vector<int64_t>(data, data + info->elements());
-    };
-    switch (info->type) {
-      case DataType::kInt32: return values(static_cast<const int32_t*>(info->data));
-      case DataType::kInt64: return values(static_cast<const int64_t*>(info->data));
-      default: return std::nullopt;
-    }
+    if (!info.ok()) return std::nullopt;
+    auto values = kernels::ReadIntegers(*info, "a place", kernels::IntegerTypes::kInt32Or64);
+    return values.ok() ? std::optional(*std::move(values)) : std::nullopt;
   }
   bool AreConstants(int tensor, int64_t value) const {
     const auto values = Constants(tensor);

@@ -64,8 +64,9 @@ void DepthWalker::Walk(int accumulators, int chains, const Step& step) {
   const bool is_short = steps <= kStraightSteps && steps * accumulators <= kStraightMultiplies;
   if (is_short || depth_.outer == 1) {
     for (int64_t i = 0; i < depth_.outer; ++i) {
-      for (const auto& run : depth_.runs)
+      for (const auto& run : depth_.runs) {
         WalkRun(i * depth_.outer_step, run, accumulators, chains, step);
+      }
     }
     return;
   }

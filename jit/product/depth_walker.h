@@ -21,15 +21,6 @@ using kernels::DepthRuns;
 // longer rolled.
 bool RollsLoops(int64_t line_rows, int64_t weights_bytes);
 
-// In how many chains of integer sums a tile of so few accumulators takes the steps of the depth in
-// turn, a power of two: a multiplication waits 4 cycles for the sum that it continues, and two can
-// begin in each. The sums of the chains are added when the depth is done, which takes 4 cycles for
-// each time that their number is halved.
-constexpr int SumChains(int64_t accumulators, int64_t steps) {
-  if (accumulators > 4 || steps < 8) return 1;
-  return accumulators > 2 ? 2 : 4;
-}
-
 class DepthWalker {
  public:
   static constexpr int kBases = 4;        // row base registers

@@ -17,6 +17,15 @@ namespace {
 // there.
 constexpr int kPrefetch = 4096;
 
+// In how many chains of integer sums a tile of so few accumulators takes the steps of the depth in
+// turn, a power of two: a multiplication waits 4 cycles for the sum that it continues, and two can
+// begin in each. The sums of the chains are added when the depth is done, which takes 4 cycles for
+// each time that their number is halved.
+constexpr int SumChains(int64_t accumulators, int64_t steps) {
+  if (accumulators > 4 || steps < 8) return 1;
+  return accumulators > 2 ? 2 : 4;
+}
+
 class GemmS8Emitter : public Assembler {
  public:
   explicit GemmS8Emitter(const GemmS8Spec& spec)

@@ -112,20 +112,15 @@ struct TanhOf {
     return hn::Div(hn::Mul(bounded, Polynomial(d, square, kP)), Polynomial(d, square, kQ));
   }
 };
-const FloatTag d;
 
 template <class T, class F>
 void MapShortFloats(const void* in, void* out, int64_t n) {
   const FloatTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* const from = static_cast<const T*>(in);
   auto* const to = static_cast<T*>(out);
-  const auto some = [&](int64_t i, int64_t count) HWY_ATTR {
+  ForVectors(d, static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
     StoreShortFloats(d, F::Vector(LoadShortFloats(d, from + i, count)), to + i, count);
-  };
-  int64_t i = 0;
-  for (; i + lanes <= n; i += lanes) some(i, lanes);
-  if (i < n) some(i, n - i);
+  });
 }
 
 template <class T>

@@ -57,6 +57,15 @@ HWY_INLINE void StorePartial(hn::Vec<D> v, D d, hn::TFromD<D>* p, size_t n) {
   }
 }
 
+// f(i, count) for each vector's worth of [0, n), of which the last may be less than a vector.
+template <class D, class F>
+HWY_INLINE void ForVectors(D d, size_t n, F f) {
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= n; i += lanes) f(i, lanes);
+  if (i < n) f(i, n - i);
+}
+
 // The same with a check: whole vectors where n >= Lanes(d).
 template <class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, size_t n) {

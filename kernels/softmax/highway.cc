@@ -20,15 +20,6 @@ void SoftmaxRowVector(const float* in, float* out, size_t n, float beta) {
   SoftmaxRow(in, out, n, beta);
 }
 
-// f(i, count) for each vector of a row, of which the last one may have less than all lanes.
-template <class F>
-HWY_INLINE void ForVectors(size_t n, F f) {
-  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) f(i, lanes);
-  if (i < n) f(i, n - i);
-}
-
 // `v` in the first `count` lanes, `other` behind them.
 HWY_INLINE hn::Vec<hn::ScalableTag<float>> FirstOf(size_t count, hn::Vec<hn::ScalableTag<float>> v,
                                                    hn::Vec<hn::ScalableTag<float>> other) {
@@ -41,19 +32,19 @@ void SoftmaxRowHalf(const Half* in, Half* out, size_t n, float beta) {
   const hn::ScalableTag<float> d;
   const auto lowest = hn::Set(d, -Half::kMax), scale = hn::Set(d, beta);
   auto largest = lowest, sum = hn::Zero(d);
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
     const auto x = LoadShortFloats(d, in + i, count);
     largest = StdMax(largest, FirstOf(count, x, lowest));
   });
   largest = hn::MaxOfLanes(d, largest);
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
     const auto x = LoadShortFloats(d, in + i, count);
     const auto power = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
     StoreShortFloats(d, power, out + i, count);
     sum = hn::Add(sum, FirstOf(count, power, hn::Zero(d)));
   });
   sum = hn::SumOfLanes(d, sum);
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
     StoreShortFloats(d, hn::Div(LoadShortFloats(d, out + i, count), sum), out + i, count);
   });
 }

@@ -84,13 +84,10 @@ HWY_INLINE void StoreInt(IntVec v, T* p, size_t n) {
   }
 }
 
-// f(i, count) for each vector's worth of [0, n).
+// The same for vectors of integers.
 template <class F>
 HWY_INLINE void ForVectors(size_t n, F f) {
-  const size_t lanes = hn::Lanes(IntTag());
-  size_t i = 0;
-  for (; i + lanes <= n; i += lanes) f(i, lanes);
-  if (i < n) f(i, n - i);
+  ForVectors(IntTag(), n, f);
 }
 
 // Channels begin at `channel`. In place.
