@@ -10,15 +10,20 @@ function(fuselite_add_rooms)
   endforeach()
 endfunction()
 
-# fuselite_room(NAME DEPENDS ... [EXCLUDE REGEX...] [HEADERS ...]): the static library of one top-level folder, from all its
-# sources. HEADERS are what most of them include, for FUSELITE_PRECOMPILE.
+# fuselite_room(NAME DEPENDS ... [EXCLUDE REGEX...] [HEADERS ...]): the library of one top-level folder, from all its
+# sources, shared where FUSELITE_SHARED_ROOMS says so. HEADERS are what most of them include, for FUSELITE_PRECOMPILE.
 function(fuselite_room name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;EXCLUDE;HEADERS" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc ${CMAKE_CURRENT_SOURCE_DIR}/*.c)
   foreach(pattern IN LISTS ARG_EXCLUDE)
     list(FILTER sources EXCLUDE REGEX ${pattern})
   endforeach()
-  add_library(fuselite_${name} STATIC ${sources})
+  # Not the tools: what links them brings the delegates that register themselves.
+  if(FUSELITE_SHARED_ROOMS AND NOT name STREQUAL "tools")
+    add_library(fuselite_${name} SHARED ${sources})
+  else()
+    add_library(fuselite_${name} STATIC ${sources})
+  endif()
   target_link_libraries(fuselite_${name} PUBLIC fuselite_flags ${ARG_DEPENDS})
   # The linker puts the functions that opening a model runs together (cmake/OpeningOrder.cmake).
   if(name MATCHES "^(runtime|kernels|jit|fusion|partitioner)$")

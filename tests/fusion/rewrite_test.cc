@@ -11,16 +11,20 @@ kernels::OpDescription Described(GraphBuilder& b) {
   return b.graph().Describe(b.graph().order().back());
 }
 
-kernels::OpDescription Layer() {
-  GraphBuilder b;
-  b.Dense(b.Input({2, 16}), 8);
-  return Described(b);
+// Its weights are the graph's, which stays.
+const kernels::OpDescription& Layer() {
+  static GraphBuilder graph;
+  static const kernels::OpDescription layer = [] {
+    graph.Dense(graph.Input({2, 16}), 8);
+    return Described(graph);
+  }();
+  return layer;
 }
 
 TEST(RewriteContext, AcceptsWhatGivesTheShapeAndTheTypeOfTheOutput) {
   Planner planner = PlannerFor(Fused());
   RewriteContext context(planner, nullptr);
-  const kernels::OpDescription layer = Layer();
+  const kernels::OpDescription& layer = Layer();
   EXPECT_TRUE(context.Accepts(layer));
   kernels::OpDescription wider = layer, untyped = layer;
   wider.outputs[0].shape = {2, 9};
@@ -44,7 +48,8 @@ TEST(RewriteContext, AcceptsNothingBeyondTheBudget) {
 TEST(RewriteContext, AcceptsEmittedKernelsAloneForEmittedOnes) {
   GraphBuilder b;
   b.Op("TRANSPOSE", {b.Input({16, 2}), b.Ints({1, 0})});
-  const kernels::OpDescription transpose = Described(b), layer = Layer();
+  const kernels::OpDescription transpose = Described(b);
+  const kernels::OpDescription& layer = Layer();
   for (const bool jit : {false, true}) {
     CompileOptions options = Fused();
     options.jit = jit;

@@ -88,8 +88,8 @@ TEST(InFewestDimensionsTest, RandomOperationsKeepTheirBits) {
                     .batch_stride = random.Pick<int64_t>({0, 1, width}),
                     .row_stride = random.Pick<int64_t>({0, 1, width}),
                     .channel_stride = static_cast<int32_t>(random.Int(0, 1))};
-      if (random.Chance(0.5)) y.batch_stride = y.row_stride * op.tail.rows_per_batch % (1 << 20);
       const int64_t per_batch = std::min(op.tail.rows_per_batch, rows);
+      if (random.Chance(0.5)) y.batch_stride = y.row_stride * per_batch;
       const int64_t last = (rows - 1) / per_batch * y.batch_stride +
                            (per_batch - 1) * y.row_stride + (width - 1) * y.channel_stride;
       op.inputs.push_back(Floats({static_cast<int32_t>(last + 1)}));
