@@ -17,6 +17,7 @@
 #include "kernels/elementwise/typed_rows.h"
 #include "kernels/quantization.h"
 #include "kernels/short_floats.h"
+#include "kernels/truth.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -98,7 +99,7 @@ Result<std::unique_ptr<Kernel>> BuildOf(const OpDescription& op) {
     case DataType::kInt16:
       if (IsQuantized(op)) return BuildQuantized<int16_t>(op, kCompare);
       return MakeTypedMap<int16_t, bool>(op, kCompare);
-    case DataType::kBool: return MakeTypedMap<bool, bool>(op, kCompare);
+    case DataType::kBool: return MakeTypedMap<Truth, Truth>(op, kCompare);
     case DataType::kFloat16: return MakeTypedMap<Half, bool>(op, kCompare);
     case DataType::kBFloat16: return MakeTypedMap<BFloat16, bool>(op, kCompare);
     case DataType::kInt8: return BuildBytes<int8_t>(op, kCompare);

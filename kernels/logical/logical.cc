@@ -4,6 +4,7 @@
 #include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/elementwise/typed_rows.h"
+#include "kernels/truth.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -21,13 +22,13 @@ Status InferNot(OpDescription& op) {
 
 Result<std::unique_ptr<Kernel>> BuildBinary(const OpDescription& op, const BuildContext&) {
   if (op.op->builtin_code == tflite::kTfLiteBuiltinLogicalAnd) {
-    return MakeTypedMap<bool, bool>(op, std::logical_and<>());
+    return MakeTypedMap<Truth, Truth>(op, std::logical_and<>());
   }
-  return MakeTypedMap<bool, bool>(op, std::logical_or<>());
+  return MakeTypedMap<Truth, Truth>(op, std::logical_or<>());
 }
 
 Result<std::unique_ptr<Kernel>> BuildNot(const OpDescription& op, const BuildContext&) {
-  return MakeTypedUnaryMap<bool, bool>(op, std::logical_not<>());
+  return MakeTypedUnaryMap<Truth, Truth>(op, std::logical_not<>());
 }
 
 Result<std::unique_ptr<Kernel>> BuildBinaryHighway(const OpDescription& op,

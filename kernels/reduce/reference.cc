@@ -145,7 +145,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription& op, co
     case DataType::kFloat32: return PlainKernel<float>(op);
     case DataType::kInt32: return PlainKernel<int32_t>(op);
     case DataType::kInt64: return PlainKernel<int64_t>(op);
-    case DataType::kBool: return PlainKernel<bool>(op);
+    case DataType::kBool: return PlainKernel<uint8_t>(op);  // any byte but 0 is true
     case DataType::kInt8: return QuantizedKernel<int8_t>(op);
     case DataType::kUInt8: return QuantizedKernel<uint8_t>(op);
     case DataType::kInt16: return QuantizedKernel<int16_t>(op);

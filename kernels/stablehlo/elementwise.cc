@@ -8,6 +8,7 @@
 #include "kernels/elementwise/typed_rows.h"
 #include "kernels/short_floats.h"
 #include "kernels/stablehlo/functions.h"
+#include "kernels/truth.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -49,7 +50,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
     case DataType::kUInt16: return MakeTypedMap<uint16_t, uint16_t>(op, kFunction);
     case DataType::kUInt32: return MakeTypedMap<uint32_t, uint32_t>(op, kFunction);
     case DataType::kUInt64: return MakeTypedMap<uint64_t, uint64_t>(op, kFunction);
-    case DataType::kBool: return MakeTypedMap<bool, bool>(op, kFunction);
+    case DataType::kBool: return MakeTypedMap<Truth, Truth>(op, kFunction);
     case DataType::kFloat16: return MakeTypedMap<Half, Half>(op, kFunction);
     case DataType::kFloat32: return MakeTypedMap<float, float>(op, kFunction);
     case DataType::kFloat64: return MakeTypedMap<double, double>(op, kFunction);

@@ -9,7 +9,7 @@ namespace fuselite::kernels {
 // Integers as unsigned ones, which may overflow.
 template <class T, class F>
 T Wrapped(T x, T y, F f) {
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+  if constexpr (std::is_integral_v<T>) {
     return static_cast<T>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
   } else {
     return static_cast<T>(f(x, y));

@@ -9,6 +9,7 @@
 #include "kernels/shape_rules.h"
 #include "kernels/short_floats.h"
 #include "kernels/stablehlo/functions.h"
+#include "kernels/truth.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -205,7 +206,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
     case DataType::kUInt8: return BuildOf<uint8_t>(op);
     case DataType::kUInt16: return BuildOf<uint16_t>(op);
     case DataType::kUInt32: return BuildOf<uint32_t>(op);
-    case DataType::kBool: return BuildOf<bool>(op);
+    case DataType::kBool: return BuildOf<Truth>(op);
     default: return BuildOf<uint64_t>(op);
   }
 }

@@ -304,6 +304,9 @@ TEST(ControlFlow, GivesShapesThatAreKnownBeforeTheRun) {
       b.End({same ? b.Op("ABS", {other}, {2}) : b.Op("CONCATENATION", {other, other}, {4})});
       const auto interpreter = OpenBuiltin(b);
       ASSERT_OK(interpreter->AllocateTensors());
+      for (size_t i = 0; i < interpreter->inputs().size(); ++i) {
+        std::memset(interpreter->input(i).data, 0, interpreter->input(i).bytes);
+      }
       EXPECT_EQ(interpreter->output(0).data != nullptr, same);
       const void* const before = interpreter->output(0).data;
       ASSERT_OK(interpreter->Invoke());
