@@ -40,6 +40,7 @@ void Assembler::EndFunction() {
   for (const Xbyak::Reg64& reg : {r15, r14, r13, r12, rbp, rbx}) pop(reg);
   vzeroupper();
   ret();
+  for (auto& [bits, constant] : constants_) constant.kept_in = kNowhere;
 }
 
 void Assembler::CountDown(const Xbyak::Address& count, const std::function<void()>& emit) {
@@ -54,9 +55,35 @@ void Assembler::CountDown(const Xbyak::Address& count, const std::function<void(
   L(done);
 }
 
-Xbyak::Address Assembler::Const(uint32_t bits) {
-  Xbyak::Label& label = constants_[bits].label;
-  return isa_.avx512 ? ptr_b[rip + label] : ptr[rip + label];
+const Xbyak::Operand& Assembler::Const(uint32_t bits) {
+  Constant& constant = constants_[bits];
+  if (constant.kept_in != kNowhere) return Vec(constant.kept_in);
+  if (!constant.address) {
+    constant.address = isa_.avx512 ? ptr_b[rip + constant.label] : ptr[rip + constant.label];
+  }
+  return *constant.address;
+}
+
+const Xmm& Assembler::InRegister(float value, int vector) {
+  const auto constant = constants_.find(std::bit_cast<uint32_t>(value));
+  if (constant != constants_.end() && constant->second.kept_in != kNowhere) {
+    return Vec(constant->second.kept_in);
+  }
+  LoadConst(vector, value);
+  return Vec(vector);
+}
+
+void Assembler::KeepConstants(std::span<const uint32_t> constants, int first) {
+  for (const uint32_t bits : constants) {
+    LoadConst(first, bits);
+    constants_[bits].kept_in = first++;
+  }
+}
+
+std::vector<uint32_t> Assembler::ConstantsRead() const {
+  std::vector<uint32_t> read;
+  for (const auto& [bits, constant] : constants_) read.push_back(bits);
+  return read;
 }
 
 Xbyak::Address Assembler::Const64(uint64_t bits) {
@@ -75,7 +102,9 @@ void Assembler::LoadConst64(int vector, uint64_t bits) {
 
 void Assembler::LoadConst(int vector, uint32_t bits) {
   if (bits == 0) return Zero(vector);
-  vbroadcastss(Vec(vector), ptr[rip + constants_[bits].label]);
+  Constant& constant = constants_[bits];
+  if (constant.kept_in != kNowhere) return vmovaps(Vec(vector), Vec(constant.kept_in));
+  vbroadcastss(Vec(vector), ptr[rip + constant.label]);
 }
 
 bool Assembler::Encode(const VectorForm& form, const Operand& to, const Operand* x,

@@ -9,6 +9,8 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "jit/code/code_cache.h"
@@ -81,9 +83,10 @@ class Assembler : public Xbyak::CodeGenerator {
   // What `emit` emits runs `count` times, which counts down to 0: not at all where it is 0 before.
   void CountDown(const Xbyak::Address& count, const std::function<void()>& emit);
 
-  // A 32-bit constant in every lane, as a memory operand of an arithmetic instruction.
-  Xbyak::Address Const(uint32_t bits);
-  Xbyak::Address Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
+  // A 32-bit constant in every lane, as the last operand of an arithmetic instruction: the register
+  // that keeps it, else a place in memory.
+  const Operand& Const(uint32_t bits);
+  const Operand& Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
   // The same for 64-bit lanes.
   Xbyak::Address Const64(uint64_t bits);
   // Declares a constant that many instructions of the next function read, which then lies before
@@ -93,6 +96,14 @@ class Assembler : public Xbyak::CodeGenerator {
   void LoadConst(int vector, uint32_t bits);
   void LoadConst64(int vector, uint64_t bits);
   void LoadConst(int vector, float value) { LoadConst(vector, std::bit_cast<uint32_t>(value)); }
+  // The register that keeps a constant, else register `vector`, which is loaded with it.
+  const Xmm& InRegister(float value, int vector);
+  // Loads constants into the registers from `first` on, which keep them until the function ends. A
+  // vector of a polynomial reads about as many constants as it computes steps, and a core loads two
+  // vectors in the time of two steps.
+  void KeepConstants(std::span<const uint32_t> constants, int first);
+  // The 32-bit constants that what was emitted reads.
+  std::vector<uint32_t> ConstantsRead() const;
   // 32-bit lanes of their own, one after the other, as a memory operand.
   Xbyak::Address ConstLanes(const std::vector<uint32_t>& lanes);
   void Zero(int vector) { vxorps(Xbyak::Xmm(vector), Xbyak::Xmm(vector), Xbyak::Xmm(vector)); }
@@ -278,7 +289,10 @@ class Assembler : public Xbyak::CodeGenerator {
   struct Constant {
     Xbyak::Label label;
     bool placed = false;
+    int kept_in = kNowhere;                   // the register that keeps it
+    std::optional<Xbyak::Address> address{};  // as an operand
   };
+  static constexpr int kNowhere = -1;
   template <class Lanes>
   using Constants = std::map<Lanes, Constant>;
   // Places those that are not yet; `write` writes one.

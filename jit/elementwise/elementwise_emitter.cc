@@ -13,8 +13,8 @@ using Xbyak::Reg64;
 
 namespace {
 
-// Vectors that go through the stages together: enough that the loop's own instructions and the
-// loads of constants are few beside theirs.
+// Vectors that go through the stages together: enough that the loop's own instructions are few
+// beside theirs.
 constexpr int kBlock = 4;
 
 class ElementwiseEmitter : public Assembler {
@@ -23,6 +23,7 @@ class ElementwiseEmitter : public Assembler {
 
   size_t EmitFunction(int64_t length) {
     const size_t entry = BeginFunction();
+    KeepConstants();
     const auto last_lanes = static_cast<int>(length % isa().lanes());
     const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
     SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
@@ -38,6 +39,16 @@ class ElementwiseEmitter : public Assembler {
   }
 
  private:
+  // In the registers between a block's vectors and the temporaries, as many as there are.
+  void KeepConstants() {
+    Assembler probe(isa().features);
+    const TileValue value{};
+    TailOn(probe, false).Emit({&value, 1});
+    const std::vector<uint32_t> read = probe.ConstantsRead();
+    const auto room = static_cast<size_t>(Top(kTemporaries - 1) - kBlock);
+    Assembler::KeepConstants(std::span(read).first(std::min(read.size(), room)), kBlock);
+  }
+
   // As long as there are `rows` rows.
   void EmitRowLoop(int rows, int64_t vectors) {
     Xbyak::Label next, done;
@@ -98,14 +109,16 @@ class ElementwiseEmitter : public Assembler {
     }
   }
 
-  TailEmitter Tail(bool moves) {
+  TailEmitter Tail(bool moves) { return TailOn(*this, moves); }
+  TailEmitter TailOn(Assembler& assembler, bool moves) const {
     TailRegisters registers{.slots_base = args_,
                             .slots_offset = offsetof(ChainRowsArgs, operands),
                             .pointer = pointer_,
                             .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
     if (moves) registers.channel_bytes = channel_bytes_;
-    return TailEmitter(*this, spec_.rows.tail, registers, FiniteClamp::kEmit);
+    return TailEmitter(assembler, spec_.rows.tail, registers, FiniteClamp::kEmit);
   }
+  static constexpr int kTemporaries = 4;
   int Top(int i) const { return isa().registers() - 1 - i; }
 
   const ElementwiseSpec& spec_;

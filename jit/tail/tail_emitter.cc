@@ -144,12 +144,12 @@ void TailEmitter::EmitUnary(const TailStage& stage, std::span<const TileValue> v
 void TailEmitter::EmitClamp(float low, float high, std::span<const TileValue> values) {
   const float most = finite_ == FiniteClamp::kEmit ? INFINITY : FLT_MAX;
   const bool has_low = low > -most, has_high = high < most;
-  if (has_low) a_.LoadConst(t(0), low);
-  if (has_high) a_.LoadConst(t(1), high);
+  const Xmm& least = has_low ? a_.InRegister(low, t(0)) : a_.Vec(t(0));
+  const Xmm& largest = has_high ? a_.InRegister(high, t(1)) : a_.Vec(t(1));
   for (const TileValue& value : values) {
     const Xmm v = a_.Vec(value.reg);
-    if (has_low) a_.vmaxps(v, a_.Vec(t(0)), v);
-    if (has_high) a_.vminps(v, a_.Vec(t(1)), v);
+    if (has_low) a_.vmaxps(v, least, v);
+    if (has_high) a_.vminps(v, largest, v);
   }
 }
 

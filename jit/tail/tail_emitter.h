@@ -62,24 +62,30 @@ class TailEmitter {
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
   void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 
+  // z P(z^2) / Q(z^2).
+  struct OddQuotient {
+    std::span<const float> p, q;
+  };
+
   // These work in place on register v; which temporaries they clobber is said at each.
-  void ClampNaN(int v, float low, float high, int t);                        // NaN stays NaN
-  void ReduceByLn2(int v, float low, float high);                            // 0: v = n ln 2 + rest
-  void Exp(int v, float low, float high);                                    // 0, 1
-  void Expm1NonPositive(int v);                                              // 0, 1
-  void Sign(int v);                                                          // 0, 1, 2, 3
-  void Round(int to, int from, int mode);                                    // none
-  void TimesPowerOfTwo(int v, bool normal);                                  // reads 0, 1
-  void OnePlusExpOfNegative(int v);                                          // 0, 1
-  void Logistic(int v);                                                      // 0, 1
-  void Silu(int v);                                                          // 0, 1, 2
-  void Rational(int v, std::span<const float> p, std::span<const float> q);  // 0, 1, 2
-  void Tanh(int v);                                                          // 0, 1, 2
-  void Erf(int v);                                                           // 0, 1, 2
-  void Divide(int v, int by, int t);                                         // `by` too
-  void InverseRoot(int v);                                                   // 0, 1
-  void SelectNegative(int v, int when_negative);                             // none; -0 is negative
-  void SelectBelowZero(int v, int when_below);                               // 1; -0 is not below
+  void ClampNaN(int v, float low, float high, int t);            // NaN stays NaN
+  void ClampMagnitude(int v, float most, int t);                 // NaN may become `most`
+  void ReduceByLn2(int v, float low, float high);                // 0: v = n ln 2 + rest
+  void Exp(int v, float low, float high);                        // 0, 1
+  void Expm1NonPositive(int v);                                  // 0, 1
+  void Sign(int v);                                              // 0, 1, 2, 3
+  void Round(int to, int from, int mode);                        // none
+  void TimesPowerOfTwo(int v, bool normal);                      // reads 0, 1
+  void OnePlusExpOfNegative(int v);                              // 0, 1
+  void Logistic(int v);                                          // 0, 1
+  void Silu(int v);                                              // 0, 1, 2
+  void Quotient(int v, const OddQuotient& f);                    // 0, 1, 2
+  void Tanh(int v);                                              // 0, 1, 2
+  void TimesHalfPlus(int v, const OddQuotient& h, float limit);  // 0, 1, 2, 3
+  void Divide(int v, int by, int t);                             // `by` too
+  void InverseRoot(int v);                                       // 0, 1
+  void SelectNegative(int v, int when_negative);                 // none; -0 is negative
+  void SelectBelowZero(int v, int when_below);                   // 1; -0 is not below
   void Horner(int result, int x, std::span<const float> coefficients);
   // Whether quotients are products with an approximate inverse.
   bool ApproximatesQuotients() const { return a_.isa().avx512 && !a_.isa().divides_fast; }

@@ -101,24 +101,39 @@ HWY_INLINE V VecExp(D d, V x) {
   return TimesPowerOfTwo(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.q, parts.whole);
 }
 
-// exp(x) for x <= 0, or NaN, in four fifths of VecExp's instructions; 0 where that is no normal
-// number. Masks of -100 lead there, and a product with such a number takes processors a hundred
-// times as long as another. With FMA ln 2 is one float, which costs a unit in the last place at
-// e^-20 and three at e^-60.
+inline constexpr float kLeastNormalExp = -87.3365f;  // ln(2^-126)
+
+// x = whole ln 2 + r as in ExpParts, by one float for ln 2, which costs the exponential a unit in
+// the last place at e^-20 and three at e^-60. 1 + expm1(r).
+template <class D, class V>
+HWY_INLINE V ExpOfRest(D d, V x, V whole) {
+  const V r = hn::NegMulAdd(whole, hn::Set(d, 0.693147181f), x);
+  return hn::Add(Expm1OfFraction(d, r), hn::Set(d, 1.0f));
+}
+
+// exp(x) for x <= 0, or NaN, in less than VecExp's instructions; 0 where that is no normal number.
+// Masks of -100 lead there, and a product with such a number takes processors a hundred times as
+// long as another.
 template <class D, class V>
 HWY_INLINE V VecExpNonPositive(D d, V x) {
-  constexpr float kSmallest = -87.3365f;  // ln(2^-126)
-  const V bounded = AtLeast(d, x, kSmallest);
+  const V bounded = AtLeast(d, x, kLeastNormalExp);
 #if HWY_NATIVE_FMA
   const V whole = hn::Round(hn::Mul(bounded, hn::Set(d, 1.44269504f)));
-  const V r = hn::NegMulAdd(whole, hn::Set(d, 0.693147181f), bounded);
-  const V e = TimesPowerOfTwo(d, hn::Add(Expm1OfFraction(d, r), hn::Set(d, 1.0f)),
-                              NearestInRange(whole), whole);
+  const V e = TimesPowerOfTwo(d, ExpOfRest(d, bounded, whole), NearestInRange(whole), whole);
 #else
   const V e = VecExp(d, bounded);
 #endif
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kSmallest)), e);
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, kLeastNormalExp)), e);
 }
+#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
+// The mask makes 0 of whatever minus infinity gives.
+template <class D>
+HWY_INLINE hn::Vec512<float> VecExpNonPositive(D d, hn::Vec512<float> x) {
+  const auto whole = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
+  const __mmask16 normal = _mm512_cmp_ps_mask(x.raw, _mm512_set1_ps(kLeastNormalExp), _CMP_NLT_UQ);
+  return hn::Vec512<float>{_mm512_maskz_scalef_ps(normal, ExpOfRest(d, x, whole).raw, whole.raw)};
+}
+#endif
 
 // exp(x) - 1 without cancellation near 0. Precondition: x <= 0, or NaN.
 template <class D, class V>

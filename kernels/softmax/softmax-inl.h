@@ -19,27 +19,34 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// out[i] = exp(beta (in[i] - most)), or 0, for beta >= 0 and `most` the largest; returns the sum of
-// all. In place where in == out.
-HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
+// out[i] = exp(scaled(in[i] - most)), or 0, for `most` the largest; returns the sum of all.
+template <class Scaled>
+HWY_INLINE float ExpScaledRow(const float* in, float* out, size_t n, float most, Scaled scaled) {
   const hn::ScalableTag<float> d;
   const size_t lanes = hn::Lanes(d);
-  const auto largest = hn::Set(d, most), scale = hn::Set(d, beta);
+  const auto largest = hn::Set(d, most);
   auto sum = hn::Zero(d);
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) {
-    const auto x = hn::LoadU(d, in + i);
-    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, scaled(hn::Sub(hn::LoadU(d, in + i), largest)));
     hn::StoreU(e, d, out + i);
     sum = hn::Add(sum, e);
   }
   if (i < n) {
     const auto x = LoadPartial(d, in + i, n - i);
-    const auto e = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
+    const auto e = VecExpNonPositive(d, scaled(hn::Sub(x, largest)));
     StorePartial(e, d, out + i, n - i);
     sum = hn::Add(sum, hn::IfThenElseZero(hn::FirstN(d, n - i), e));
   }
   return hn::GetLane(hn::SumOfLanes(d, sum));
+}
+
+// out[i] = exp(beta (in[i] - most)), or 0, for beta >= 0 and `most` the largest; returns the sum of
+// all. In place where in == out.
+HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float most) {
+  if (beta == 1) return ExpScaledRow(in, out, n, most, [](auto x) HWY_ATTR { return x; });
+  const auto scale = hn::Set(hn::ScalableTag<float>(), beta);
+  return ExpScaledRow(in, out, n, most, [=](auto x) HWY_ATTR { return hn::Mul(x, scale); });
 }
 
 // One pass writes the exponentials and sums them; the row is still in L1 for the second. beta >= 0.
