@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/concatenation/concatenation.h"
+#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
@@ -10,6 +10,9 @@
 
 namespace fuselite::kernels {
 namespace {
+
+// So many bytes go through a table together, be they of one outer index or of many.
+constexpr int64_t kTogether = 4096;
 
 // One input of a requantizing concatenation: `run` bytes of each outer index.
 struct Source {
@@ -37,8 +40,34 @@ Tail Requantizing(const Quantization& in, const Quantization& out) {
   return tail;
 }
 
+// Takes `from` through the tail's table, `rows` runs that follow each other, to runs a distance of
+// `step` apart. `scratch` has kTogether bytes.
+void RequantizeRows(const Source& source, ApplyTailFunction* apply, const CopyLoops& loops,
+                    const std::byte* from, int64_t rows, int64_t step, std::byte* to,
+                    std::byte* scratch) {
+  const int64_t run = source.run;
+  const bool direct = run >= kTogether;
+  const int64_t at_once = direct ? 1 : kTogether / run;
+  for (int64_t row = 0; row < rows; row += at_once) {
+    const int64_t count = std::min(at_once, rows - row);
+    apply(source.tail, nullptr,
+          {.source = from + row * run,
+           .source_pitch = run,
+           .source_type = DataType::kUInt8,
+           .destination = direct ? to + row * step : scratch,
+           .destination_pitch = run,
+           .destination_type = DataType::kUInt8,
+           .row = 0,
+           .rows = count,
+           .channel = 0,
+           .channels = run});
+    if (!direct) loops.rows(scratch, to + row * step, {count, run, step}, run);
+  }
+}
+
 Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op, std::string name,
-                                                  ApplyTailFunction* apply) {
+                                                  ApplyTailFunction* apply,
+                                                  const CopyLoops& loops) {
   const TensorInfo& out = op.outputs[0];
   if (!op.tail.empty()) return Unsupported("CONCATENATION takes no fused tail");
   FUSELITE_ASSIGN_OR_RETURN(
@@ -56,29 +85,22 @@ Result<std::unique_ptr<Kernel>> BuildRequantizing(const OpDescription& op, std::
     start += run;
   }
   return MakeKernel(
-      std::move(name), {.units = out.shape.elements(0, axis), .grain = GrainFor(whole)},
+      std::move(name),
+      {.units = out.shape.elements(0, axis),
+       .grain = GrainFor(whole),
+       .scratch_bytes = static_cast<size_t>(kTogether)},
       [=](const KernelArgs& args, int64_t begin, int64_t end) {
         auto* to = static_cast<std::byte*>(args.outputs[0]) + begin * whole;
         for (size_t i = 0; i < sources.size(); ++i) {
-          const auto& [run, start, tail] = sources[i];
-          const auto* from = static_cast<const std::byte*>(args.inputs[i]) + begin * run;
-          if (tail.empty()) {
-            for (int64_t u = 0; u < end - begin; ++u) {
-              std::memcpy(to + start + u * whole, from + u * run, run);
-            }
-            continue;
+          const Source& source = sources[i];
+          const auto* from = static_cast<const std::byte*>(args.inputs[i]) + begin * source.run;
+          if (source.run == 0) continue;
+          if (source.tail.empty()) {
+            loops.rows(from, to + source.start, {end - begin, source.run, whole}, source.run);
+          } else {
+            RequantizeRows(source, apply, loops, from, end - begin, whole, to + source.start,
+                           args.scratch);
           }
-          apply(tail, args.inputs,
-                {.source = from,
-                 .source_pitch = run,
-                 .source_type = DataType::kUInt8,
-                 .destination = to + start,
-                 .destination_pitch = whole,
-                 .destination_type = DataType::kUInt8,
-                 .row = 0,
-                 .rows = end - begin,
-                 .channel = 0,
-                 .channels = run});
         }
       });
 }
@@ -90,7 +112,8 @@ Result<std::unique_ptr<Kernel>> BuildConcatenationReference(const OpDescription&
   if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, BuildConcatenationReference);
   const Result<Movement> movement = PlanConcatenation(op);
   if (movement.ok()) return MakeMovementKernel(op, *movement);
-  return BuildRequantizing(op, "concatenation uint8 reference", &ApplyTailReference);
+  return BuildRequantizing(op, "concatenation uint8 reference", &ApplyTailReference,
+                           ScalarCopyLoops());
 }
 
 Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription& op,
@@ -100,7 +123,8 @@ Result<std::unique_ptr<Kernel>> BuildConcatenationHighway(const OpDescription& o
   if (movement.ok()) return MakeVectorMovementKernel(op, *movement, context.isa);
   ApplyTailFunction* const apply = ApplyTail(context.isa);
   if (apply == &ApplyTailReference) return NoVectorTarget(context.isa);
-  return BuildRequantizing(op, std::string("concatenation uint8 ") + SimdName(context.isa), apply);
+  return BuildRequantizing(op, std::string("concatenation uint8 ") + SimdName(context.isa), apply,
+                           CopyLoopsFor(context.isa));
 }
 
 }  // namespace fuselite::kernels
