@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <cmath>
 #include <string>
 
 #include "kernels/elementwise/broadcast.h"
@@ -113,6 +114,26 @@ struct TanhOf {
   }
 };
 
+// By a tanh, each operation rounded to T as LiteRT's are: a result rounded once differs from it in
+// whole per cents where they cancel.
+template <class T>
+struct GeluTanhOf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    const FloatTag d;
+    const auto set = [](double value) HWY_ATTR {
+      return hn::Set(FloatTag(), static_cast<float>(T(static_cast<float>(value))));
+    };
+    const auto rounded = [](FloatVec v) HWY_ATTR { return RoundedToShort<T>(FloatTag(), v); };
+    const auto product = [&](FloatVec a, FloatVec b) HWY_ATTR { return rounded(hn::Mul(a, b)); };
+    const auto sum = [&](FloatVec a, FloatVec b) HWY_ATTR { return rounded(hn::Add(a, b)); };
+    const FloatVec cube = product(product(x, x), x);
+    const FloatVec inner =
+        product(set(M_2_SQRTPI * M_SQRT1_2), sum(x, product(set(0.044715), cube)));
+    const FloatVec factor = sum(hn::Set(d, 1.0f), rounded(TanhOf::Vector(inner)));
+    return hn::Mul(product(hn::Set(d, 0.5f), x), factor);
+  }
+};
+
 template <class T, class F>
 void MapShortFloats(const void* in, void* out, int64_t n) {
   const FloatTag d;
@@ -128,6 +149,9 @@ ShortFloatMap MapOf(const OpDescription& op) {
   switch (op.op->builtin_code) {
     case tflite::kTfLiteBuiltinCos: return &MapShortFloats<T, CosOf>;
     case tflite::kTfLiteBuiltinFloor: return &MapShortFloats<T, FloorOf>;
+    case tflite::kTfLiteBuiltinGelu:
+      if (!op.params.as<GeluParams>().approximate) return nullptr;
+      return &MapShortFloats<T, GeluTanhOf<T>>;
     case tflite::kTfLiteBuiltinLogistic: return &MapShortFloats<T, LogisticOf>;
     case tflite::kTfLiteBuiltinRound: return &MapShortFloats<T, RoundOf>;
     case tflite::kTfLiteBuiltinSin: return &MapShortFloats<T, SinOf>;

@@ -10,6 +10,8 @@
 
 #include <hwy/highway.h>
 
+#include <type_traits>
+
 #include "kernels/short_floats.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -100,6 +102,19 @@ HWY_INLINE void StoreShortFloats(DF df, hn::Vec<DF> v, BFloat16* p, size_t n) {
   const auto kept = hn::BitCast(lanes, hn::IfThenElse(is_nan, quiet, rounded));
   (void)df;
   StoreUpTo(hn::DemoteTo(narrow, kept), narrow, reinterpret_cast<uint16_t*>(p), n);
+}
+
+// T(v) as a float, as if it were stored and loaded.
+template <class T, class DF>
+HWY_INLINE hn::Vec<DF> RoundedToShort(DF df, hn::Vec<DF> v) {
+#if HWY_TARGET <= HWY_AVX2
+  if constexpr (std::is_same_v<T, Half>) {
+    return hn::PromoteTo(df, hn::DemoteTo(hn::Rebind<hwy::float16_t, DF>(), v));
+  }
+#endif
+  HWY_ALIGN T memory[hn::MaxLanes(df)];
+  StoreShortFloats(df, v, memory, hn::Lanes(df));
+  return LoadShortFloats(df, memory, hn::Lanes(df));
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
