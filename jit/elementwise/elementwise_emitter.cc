@@ -23,7 +23,7 @@ class ElementwiseEmitter : public Assembler {
 
   size_t EmitFunction(int64_t length) {
     const size_t entry = BeginFunction();
-    KeepConstants();
+    KeepTailConstants();
     const auto last_lanes = static_cast<int>(length % isa().lanes());
     const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
     SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
@@ -40,13 +40,13 @@ class ElementwiseEmitter : public Assembler {
 
  private:
   // In the registers between a block's vectors and the temporaries, as many as there are.
-  void KeepConstants() {
+  void KeepTailConstants() {
     Assembler probe(isa().features);
     const TileValue value{};
     TailOn(probe, false).Emit({&value, 1});
     const std::vector<uint32_t> read = probe.ConstantsRead();
     const auto room = static_cast<size_t>(Top(kTemporaries - 1) - kBlock);
-    Assembler::KeepConstants(std::span(read).first(std::min(read.size(), room)), kBlock);
+    KeepConstants(std::span(read).first(std::min(read.size(), room)), kBlock);
   }
 
   // As long as there are `rows` rows.
