@@ -88,13 +88,13 @@ TEST(BuildIdentity, IsInTheNotesOfAnObject) {
   struct {
     std::vector<ElfW(Phdr)> segments;
     std::string_view note;
-  } kCases[] = {
+  } cases[] = {
       {{segment(PT_NOTE, wanted)}, "build"},
       {{segment(PT_LOAD, later), segment(PT_NOTE, property), segment(PT_NOTE, wanted)}, "build"},
       {{segment(PT_NOTE, none), segment(PT_NOTE, wanted), segment(PT_NOTE, later)}, "build"},
       {{segment(PT_LOAD, wanted), segment(PT_PHDR, wanted), segment(PT_NOTE, property)}, ""},
       {{}, ""}};
-  for (auto& [segments, note] : kCases) {
+  for (auto& [segments, note] : cases) {
     const auto found = internal::BuildNoteOf(object_of(segments));
     EXPECT_EQ(std::string_view(reinterpret_cast<const char*>(found.data()), found.size()), note);
   }
