@@ -80,6 +80,18 @@ std::string Unexpected(const CLI::App& app) {
          std::string(fuselite::partitioner::Nearest(given, views));
 }
 
+// CLI11 says "Could not convert: --dry_run = model.tflite" where a flag took what was meant for
+// another.
+std::string NotConverted(const CLI::App& app, const std::string& what) {
+  const size_t name_at = what.find("--"), value_at = what.find(" = ");
+  if (name_at == std::string::npos || value_at == std::string::npos) return what;
+  const std::string name = what.substr(name_at, value_at - name_at);
+  const CLI::Option* const option = app.get_subcommands().front()->get_option_no_throw(name);
+  if (option == nullptr || option->get_type_name() != "BOOLEAN") return what;
+  return name + ": '" + what.substr(value_at + 3) +
+         "' is neither true nor false; to turn it on, write " + name + "=true";
+}
+
 }  // namespace
 
 int FuseliteCommandLine(int argc, char** argv) {
@@ -113,6 +125,8 @@ int FuseliteCommandLine(int argc, char** argv) {
     return app.exit(version);
   } catch (const CLI::ExtrasError&) {
     return Fail(Unexpected(app), kUsageError);
+  } catch (const CLI::ConversionError& error) {
+    return Fail(NotConverted(app, error.what()), kUsageError);
   } catch (const CLI::ParseError& error) {
     return Fail(error.what(), kUsageError);
   } catch (const CommandError& error) {
