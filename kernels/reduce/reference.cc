@@ -6,6 +6,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/reduce/rescale.h"
+#include "kernels/truth.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -15,12 +16,15 @@ template <class T>
 using Total = std::conditional_t<std::is_same_v<T, float>, float, int64_t>;
 
 template <class T>
+using Limits = std::numeric_limits<std::conditional_t<std::is_same_v<T, Truth>, bool, T>>;
+
+template <class T>
 Total<T> Start(ReduceKind kind) {
   switch (kind) {
     case ReduceKind::kProd:
     case ReduceKind::kAll: return 1;
-    case ReduceKind::kMax: return std::numeric_limits<T>::lowest();
-    case ReduceKind::kMin: return std::numeric_limits<T>::max();
+    case ReduceKind::kMax: return Limits<T>::lowest();
+    case ReduceKind::kMin: return Limits<T>::max();
     default: return 0;
   }
 }
@@ -57,7 +61,7 @@ Total<T> CombineTerms(ReduceKind kind, const ReducePlan& plan, const T* in) {
 template <class T>
 T Finish(ReduceKind kind, Total<T> total, int64_t terms) {
   if (kind != ReduceKind::kMean) return static_cast<T>(total);
-  if (terms == 0) return std::numeric_limits<T>::quiet_NaN();
+  if (terms == 0) return Limits<T>::quiet_NaN();
   return static_cast<T>(total / static_cast<Total<T>>(terms));
 }
 
@@ -145,7 +149,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceReference(const OpDescription& op, co
     case DataType::kFloat32: return PlainKernel<float>(op);
     case DataType::kInt32: return PlainKernel<int32_t>(op);
     case DataType::kInt64: return PlainKernel<int64_t>(op);
-    case DataType::kBool: return PlainKernel<uint8_t>(op);  // any byte but 0 is true
+    case DataType::kBool: return PlainKernel<Truth>(op);
     case DataType::kInt8: return QuantizedKernel<int8_t>(op);
     case DataType::kUInt8: return QuantizedKernel<uint8_t>(op);
     case DataType::kInt16: return QuantizedKernel<int16_t>(op);
