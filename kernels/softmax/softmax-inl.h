@@ -1,4 +1,4 @@
-// The softmax of one row, for SOFTMAX and for attention.
+// The exponentials of one row, for SOFTMAX and for attention.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -47,13 +47,6 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   if (beta == 1) return ExpScaledRow(in, out, n, most, [](auto x) HWY_ATTR { return x; });
   const auto scale = hn::Set(hn::ScalableTag<float>(), beta);
   return ExpScaledRow(in, out, n, most, [=](auto x) HWY_ATTR { return hn::Mul(x, scale); });
-}
-
-// One pass writes the exponentials and sums them; the row is still in L1 for the second. beta >= 0.
-HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
-  const hn::ScalableTag<float> d;
-  const auto inverse = hn::Set(d, 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
-  RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, inverse); });
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

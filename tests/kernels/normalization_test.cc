@@ -182,8 +182,9 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
     OpTester tester(name);
     if (name[0] == 'S') tester.params<SoftmaxParams>().beta = random.Pick({1.0f, 0.5f});
     TensorInfo info{.type = kF32,
-                    .shape = {static_cast<int32_t>(random.Int(1, 5)),
-                              static_cast<int32_t>(random.Pick({1, 2, 4, 7, 15, 16, 65, 1001}))}};
+                    .shape = {static_cast<int32_t>(random.Pick({1, 2, 5, 16, 35, 70})),
+                              static_cast<int32_t>(
+                                  random.Pick({1, 2, 3, 4, 7, 12, 13, 15, 16, 48, 65, 1001}))}};
     info.row_pitch = RandomPitch(random, info.shape.dim(-1));
     TestTensor x(info, 4 * random.Int(0, 3));
     const float magnitude = random.Pick({1.0f, 20.0f, 200.0f});
@@ -199,6 +200,31 @@ TEST_P(NormalizationIsaTest, HighwayAgreesWithReference) {
     const TestTensor& e = both->expected;
     ExpectNear(
         e, both->actual, [&](int64_t i) { return 1e-6f + 2e-6f * std::abs(e.at<float>(i)); }, name);
+  }
+}
+
+// Rows are computed together, as lanes of vectors or in passes.
+TEST_P(NormalizationIsaTest, SoftmaxOfARowHasTheSameBitsBesideAnyOthers) {
+  for (const int32_t n : {1, 2, 3, 4, 7, 12, 13, 16, 21, 64, 197}) {
+    SCOPED_TRACE(n);
+    Random random(static_cast<uint64_t>(n));
+    std::vector<float> values(67 * static_cast<size_t>(n));
+    for (float& value : values) value = static_cast<float>(random.Int(-4000, 4000)) * 0x1p-9f;
+    const std::vector<float> row(values.begin(), values.begin() + n);
+    for (int copy = 1; copy < 67; ++copy) {
+      if (copy % 5 != 0) std::ranges::copy(row, values.begin() + copy * n);
+    }
+    OpTester tester("SOFTMAX");
+    tester.params<SoftmaxParams>().beta = 1;
+    tester.Input(TestTensor::Of<float>(kF32, {67, n}, values));
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto outputs = tester.Run("highway", GetParam());
+    if (!outputs.ok()) continue;  // no vector target
+    const std::vector<float> y = (*outputs)[0].values<float>();
+    for (int copy = 1; copy < 67; ++copy) {
+      if (copy % 5 == 0) continue;
+      EXPECT_TRUE(std::equal(y.begin(), y.begin() + n, y.begin() + copy * n)) << "row " << copy;
+    }
   }
 }
 
