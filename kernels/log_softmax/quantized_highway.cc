@@ -186,6 +186,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedLogSoftmaxHighway(const OpDescript
     block(p, x, y, count, exps);
   };
   if (rows.n == 1) return rows.MakeSingles("log_softmax of one", body);
+  if (rows.n == 2) return rows.MakePairs("log_softmax of two", body);
   return rows.Make("log_softmax " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),
                    body);
 }

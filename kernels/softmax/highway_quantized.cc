@@ -245,6 +245,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
     block(p, x, y, count, exps);
   };
   if (n == 1) return rows.MakeSingles("softmax of one", body);
+  if (n == 2) return rows.MakePairs("softmax of two", body);
   return rows.Make("softmax " + std::string(DataTypeName(in)) + " " + SimdName(context.isa), body);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
@@ -22,6 +23,7 @@ struct QuantizedRows {
         rows(n ? op.inputs[0].elements() / n : 0),
         in_bytes(BitWidth(op.inputs[0].type) / 8),
         out_bytes(BitWidth(op.outputs[0].type) / 8),
+        is_signed(op.inputs[0].type != DataType::kUInt8),
         together(std::clamp<int64_t>(4096 / std::max<int64_t>(1, exps_pitch), 1, 16)) {}
 
   // body(in, out, count, exps) computes `count` rows from those on, with scratch of exps_pitch
@@ -66,7 +68,38 @@ struct QuantizedRows {
                       });
   }
 
+  // The same for rows of two bytes, of which both results depend on the difference alone: `body`
+  // makes those of all differences before.
+  template <class Body>
+  std::unique_ptr<Kernel> MakePairs(std::string name, Body body) const {
+    const int flip = is_signed ? 0x80 : 0;
+    std::vector<Pair> pairs(511);
+    alignas(kAlignment) std::array<int32_t, 16> exps{};  // exps_pitch of them
+    for (int i = 0; i < 511; ++i) {
+      const int difference = i - 255;
+      const std::array<uint8_t, 2> in = {static_cast<uint8_t>(std::max(difference, 0) ^ flip),
+                                         static_cast<uint8_t>(std::max(-difference, 0) ^ flip)};
+      body(in.data(), pairs[i].data(), 1, exps.data());
+    }
+    return MakeKernel(std::move(name), {.units = rows, .grain = GrainFor(4)},
+                      [pairs = std::move(pairs), flip, r = *this](const KernelArgs& args,
+                                                                  int64_t begin, int64_t end) {
+                        const auto* in = static_cast<const uint8_t*>(args.inputs[0]);
+                        auto* const out = static_cast<std::byte*>(args.outputs[0]);
+                        const int64_t step = r.out_pitch * r.out_bytes;
+                        for (int64_t row = begin; row < end; ++row) {
+                          const uint8_t* const x = in + row * r.in_pitch;
+                          const Pair& pair = pairs[255 + (x[0] ^ flip) - (x[1] ^ flip)];
+                          std::byte* const to = out + row * step;
+                          r.out_bytes == 1 ? std::memcpy(to, pair.data(), 2)
+                                           : std::memcpy(to, pair.data(), 4);
+                        }
+                      });
+  }
+
+  using Pair = std::array<std::byte, 4>;
   int64_t n, in_pitch, out_pitch, exps_pitch, rows, in_bytes, out_bytes;
+  bool is_signed;
   int64_t together;  // at most 16
 };
 
