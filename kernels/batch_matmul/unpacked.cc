@@ -27,6 +27,11 @@ bool GoesDown(DataType type, const BatchMatMulShape& shape, const BatchMatMulStr
   return dense && shape.columns < kWorthPacking && fewer && !many;
 }
 
+// Whether the columns of y lie beside each other.
+bool GoesAcross(const BatchMatMulStrides& strides) {
+  return strides.y_column == 1 && strides.y_term > 1;
+}
+
 }  // namespace
 
 bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shape) {
@@ -41,6 +46,9 @@ bool ReadsMatricesUnpacked(const OpDescription& op, const BatchMatMulShape& shap
   }
   if (type != DataType::kFloat32 && type != DataType::kInt8) return false;
   if (!hybrid && GoesDown(type, shape, strides)) return true;
+  if (type == DataType::kFloat32 && !hybrid && GoesAcross(strides)) {
+    return shape.rows < kWorthPacking;
+  }
   return strides.y_term == 1 && strides.y_column == shape.depth && shape.rows < kWorthPacking;
 }
 
@@ -58,6 +66,7 @@ Result<std::unique_ptr<Kernel>> BuildBatchMatMulUnpacked(const OpDescription& op
            .depth = shape.depth,
            .down = down,
            .line_step = down ? s.y_term : s.x_term,
+           .term_step = !down && GoesAcross(s) ? s.y_term : 0,
            .asymmetric = op.params.as<BatchMatMulParams>().asymmetric_quantize_inputs},
           isa));
   const int64_t lines = down ? shape.columns : shape.rows;

@@ -36,7 +36,9 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, const Unp
   if (hybrid ? format.down : others.type != line.type) return Unsupported("operands of two types");
   UnpackedProduct product;
   switch (others.type) {
-    case DataType::kFloat32: product.sums_ = functions->floats; break;
+    case DataType::kFloat32:
+      product.sums_ = format.term_step > 0 ? functions->floats_across : functions->floats;
+      break;
     case DataType::kInt8: product.sums_ = functions->int8; break;
     case DataType::kUInt8: product.sums_ = functions->uint8; break;
     default: return Unsupported(DataTypeName(others.type), " is not read where it lies");
@@ -50,6 +52,7 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, const Unp
   product.line_input_ = format.down ? 1 : 0;
   product.depth_ = format.depth;
   product.line_step_ = format.line_step;
+  product.term_step_ = format.term_step;
   product.asymmetric_ = format.asymmetric;
   const int bias = op.op->product_inputs->bias;
   if (op.has_input(bias)) product.bias_ = bias;
@@ -206,11 +209,17 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
   const auto* values = static_cast<const std::byte*>(args.inputs[down ? 0 : 1]);
   void* const sums = args.scratch + line_bytes_;
   const Line prepared = PrepareLine(args, line);
+  const int64_t step = term_step_ > 0 ? 1 : depth_;
   for (int64_t first = 0; first < n; first += kBlock) {
     const int64_t count = std::min(kBlock, n - first);
     const int64_t to_row = down ? row + first : row, to_channel = down ? channel : channel + first;
-    sums_({prepared.values, values + (others + first * depth_) * other_bytes_, depth_, count,
-           others_zero_, sums});
+    sums_({.x = prepared.values,
+           .w = values + (others + first * step) * other_bytes_,
+           .depth = depth_,
+           .units = count,
+           .w_zero = others_zero_,
+           .sums = sums,
+           .term_step = term_step_});
     if (hybrid_) {
       Dequantize(args, prepared.scale, to_channel, count, sums);
     } else {

@@ -21,7 +21,10 @@ struct UnpackedFormat {
   DataType bias_hint = DataType::kNone;  // MakeQuantizedTail's
   int64_t channels = 0, depth = 0;
   bool down = false;
-  int64_t line_step = 1;    // between the line's values
+  int64_t line_step = 1;  // between the line's values
+  // Of float32: from all others' values for a term of the sums, which lie beside each other, to
+  // those for the next. 0: each of the others follows the one before.
+  int64_t term_step = 0;
   bool asymmetric = false;  // how float32 is quantized beside int8
 };
 
@@ -80,7 +83,7 @@ class UnpackedProduct {
   bool asymmetric_ = false;
   bool alike_ = false;  // the tail has neither operands nor numbers of single channels
   int32_t line_zero_ = 0, others_zero_ = 0;
-  int64_t depth_ = 0, line_step_ = 1;
+  int64_t depth_ = 0, line_step_ = 1, term_step_ = 0;
   size_t line_bytes_ = 0;
 };
 

@@ -79,6 +79,46 @@ void FloatRow(const UnpackedRow& row) {
   for (; u < row.units; ++u) FloatSums<1>(row, u);
 }
 
+// kVectors of units from `unit` on, in the last of which `left` lanes count.
+template <int kVectors>
+HWY_INLINE void FloatsAcross(const UnpackedRow& row, int64_t unit, size_t left) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto* x = static_cast<const float*>(row.x);
+  const auto* w = static_cast<const float*>(row.w) + unit;
+  constexpr int kLast = kVectors - 1;
+  hn::Vec<decltype(d)> sums[kVectors];
+  HWY_UNROLL(8)
+  for (auto& sum : sums) sum = hn::Zero(d);
+  for (int64_t k = 0; k < row.depth; ++k, w += row.term_step) {
+    const auto a = hn::Set(d, x[k]);
+    HWY_UNROLL(8)
+    for (int v = 0; v < kLast; ++v) {
+      sums[v] = hn::MulAdd(a, hn::LoadU(d, w + v * lanes), sums[v]);
+    }
+    sums[kLast] = hn::MulAdd(a, LoadUpTo(d, w + kLast * lanes, left), sums[kLast]);
+  }
+  auto* const to = static_cast<float*>(row.sums) + unit;
+  HWY_UNROLL(8)
+  for (int v = 0; v < kLast; ++v) hn::StoreU(sums[v], d, to + v * lanes);
+  StoreUpTo(sums[kLast], d, to + kLast * lanes, left);
+}
+
+void FloatRowAcross(const UnpackedRow& row) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<float>()));
+  constexpr int64_t kMost = 4;
+  for (int64_t u = 0; u < row.units; u += kMost * lanes) {
+    const int64_t units = std::min(kMost * lanes, row.units - u), vectors = (units - 1) / lanes;
+    const auto left = static_cast<size_t>(units - vectors * lanes);
+    switch (vectors) {
+      case 0: FloatsAcross<1>(row, u, left); break;
+      case 1: FloatsAcross<2>(row, u, left); break;
+      case 2: FloatsAcross<3>(row, u, left); break;
+      default: FloatsAcross<4>(row, u, left); break;
+    }
+  }
+}
+
 // Adds the first of `terms` terms, as far as whole vectors of D go, to the sums. Returns how many.
 template <int kUnits, class D, class T>
 HWY_INLINE int64_t AddVectors(D d16, const int16_t* x, const T* w, int64_t terms,
@@ -179,7 +219,8 @@ void ByteRow(const UnpackedRow& row) {
 }
 
 const UnpackedFunctions* Unpacked() {
-  static constexpr UnpackedFunctions kFunctions = {FloatRow, ByteRow<int8_t>, ByteRow<uint8_t>};
+  static constexpr UnpackedFunctions kFunctions = {FloatRow, FloatRowAcross, ByteRow<int8_t>,
+                                                   ByteRow<uint8_t>};
   return &kFunctions;
 }
 
@@ -209,6 +250,15 @@ void ScalarRow(const UnpackedRow& row) {
   }
 }
 
+void ScalarRowAcross(const UnpackedRow& row) {
+  const auto *x = static_cast<const float*>(row.x), *w = static_cast<const float*>(row.w);
+  for (int64_t u = 0; u < row.units; ++u) {
+    float sum = 0;
+    for (int64_t k = 0; k < row.depth; ++k) sum += x[k] * w[k * row.term_step + u];
+    static_cast<float*>(row.sums)[u] = sum;
+  }
+}
+
 }  // namespace
 
 const UnpackedFunctions* FindUnpackedFunctions(Isa isa) {
@@ -218,7 +268,7 @@ const UnpackedFunctions* FindUnpackedFunctions(Isa isa) {
 }
 
 const UnpackedFunctions& ScalarUnpackedFunctions() {
-  static constexpr UnpackedFunctions kFunctions = {ScalarRow<float, float, float>,
+  static constexpr UnpackedFunctions kFunctions = {ScalarRow<float, float, float>, ScalarRowAcross,
                                                    ScalarRow<int16_t, int8_t, uint32_t>,
                                                    ScalarRow<int16_t, uint8_t, uint32_t>};
   return kFunctions;

@@ -1,4 +1,4 @@
-// One row by weights that are read where they lie, a unit's one after the other.
+// One row by weights that are read where they lie.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,13 @@ struct UnpackedRow {
   int64_t depth, units;
   int32_t w_zero;
   void* sums;  // float or int32, which wraps around
+  // Of floats_across: from the weights of one k to those of the next.
+  int64_t term_step = 0;
 };
 struct UnpackedFunctions {
   void (*floats)(const UnpackedRow& row);
+  // The weights of one k lie beside each other, w[k * term_step + u]; sums in the order of k.
+  void (*floats_across)(const UnpackedRow& row);
   void (*int8)(const UnpackedRow& row);
   void (*uint8)(const UnpackedRow& row);
 };

@@ -127,8 +127,10 @@ TEST(BatchMatMulHighwayTest, UnpackedMatricesAgreeWithTheReference) {
         const int32_t rows = down ? many : few, columns = down ? few : many;
         OpTester tester("BATCH_MATMUL");
         auto& params = tester.params<BatchMatMulParams>();
-        params.adj_y = !down || random.Chance(0.5);
-        tester.Input(RandomFloats(random, {3, rows, depth}, 0));
+        params.adj_x = random.Chance(0.25);
+        params.adj_y = random.Chance(0.5);
+        const Shape x = params.adj_x ? Shape{3, depth, rows} : Shape{3, rows, depth};
+        tester.Input(RandomFloats(random, x, 0));
         const Shape y = params.adj_y ? Shape{3, columns, depth} : Shape{3, depth, columns};
         tester.Input(RandomFloats(random, y, 0));
         return tester;
