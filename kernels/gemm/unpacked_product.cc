@@ -135,8 +135,9 @@ void UnpackedProduct::AddBias(const KernelArgs& args, int64_t channel, int64_t n
   }
   auto* const reals = static_cast<float*>(sums);
   const float* bias = bias_ < 0 ? nullptr : static_cast<const float*>(args.inputs[bias_]) + channel;
+  const int64_t bias_step = line_input_ == 1 ? 0 : 1;  // down a channel it is one
   for (int64_t i = 0; i < n; ++i) {
-    const float sum = bias != nullptr ? reals[i] + bias[i] : reals[i];
+    const float sum = bias != nullptr ? reals[i] + bias[i * bias_step] : reals[i];
     reals[i] = std::min(std::max(sum, floats_.min), floats_.max);
   }
 }

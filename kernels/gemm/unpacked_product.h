@@ -32,7 +32,7 @@ struct UnpackedFormat {
 // Inputs 0 and 1 are both float32, int8 or uint8, or float32 and int8 (hybrid), of which the line
 // is quantized; the line is of input 0, and its sums are channels of an output's row; or, where
 // the product goes `down`, which a hybrid one does not, of input 1, and its sums are one channel of
-// several rows.
+// several rows; integers have no bias then.
 class UnpackedProduct {
  public:
   // kUnsupported for other types.

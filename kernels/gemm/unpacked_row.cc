@@ -31,6 +31,17 @@ HWY_INLINE V SumsOfLanes(D d, const V* v) {
   }
 }
 
+// The sum of all lanes in the order of SumsOfLanes, so that a sum's bits are the same whether
+// others are beside it; in lane 0.
+template <int kLanes, class D, class V>
+HWY_INLINE V SumOfNeighbours(D d, V v) {
+  if constexpr (kLanes == 1) {
+    return v;
+  } else {
+    return SumOfNeighbours<kLanes / 2>(d, hn::Add(hn::ConcatEven(d, v, v), hn::ConcatOdd(d, v, v)));
+  }
+}
+
 // kUnits sums at once, which share x: one, or a multiple of the lanes. Unrolled, so that they stay
 // in registers.
 template <int kUnits>
@@ -59,10 +70,10 @@ HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
     }
   }
   auto* const to = static_cast<float*>(row.sums) + unit;
+  constexpr int kLanes = hn::MaxLanes(d);
   if constexpr (kUnits == 1) {
-    *to = hn::GetLane(hn::SumOfLanes(d, sums[0]));
+    *to = hn::GetLane(SumOfNeighbours<kLanes>(d, sums[0]));
   } else {
-    constexpr int kLanes = hn::MaxLanes(d);
     HWY_UNROLL(16)
     for (int u = 0; u < kUnits; u += kLanes) {
       hn::StoreU(SumsOfLanes<kLanes>(d, sums + u), d, to + u);

@@ -105,6 +105,59 @@ TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
       });
 }
 
+// Units of which the sums with several rows are computed at once.
+TEST(FullyConnectedHighwayTest, FewUnitsAgreeWithTheReference) {
+  CompareRandomly(
+      150,
+      [](Random& random) {
+        OpTester tester("FULLY_CONNECTED");
+        tester.params<FullyConnectedParams>().activation =
+            random.Pick({Activation::kNone, Activation::kRelu6});
+        const int32_t depth = random.Pick({16, 17, 31, 64, 65, 100, 257});
+        const auto units = static_cast<int32_t>(random.Int(1, 5));
+        const int32_t rows = random.Pick({1, 3, 15, 16, 17, 63, 64, 65, 150});
+        tester.Input(RandomFloats(random, {rows, depth}, RandomPitch(random, depth)));
+        AddWeights(tester, random, {units, depth}, units, {.run_time_weights = random.Chance(0.3)});
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
+        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
+                                 random);
+      });
+}
+
+TEST(FullyConnectedHighwayTest, ARowHasTheSameBitsAmongAnyNumber) {
+  for (const int32_t depth : {16, 64, 100}) {
+    Random random(static_cast<uint64_t>(depth));
+    const TestTensor weights = RandomFloats(random, {3, depth}, 0);
+    const TestTensor row = RandomFloats(random, {1, depth}, 0);
+    for (Isa isa : RunnableIsas()) {
+      std::vector<float> expected;
+      for (const int32_t rows : {1, 5, 16, 37, 64}) {
+        SCOPED_TRACE(internal::Join(IsaName(isa), ' ', rows, " rows of ", depth));
+        OpTester tester("FULLY_CONNECTED");
+        TestTensor x({.type = kF32, .shape = {rows, depth}});
+        for (int32_t r = 0; r < rows; ++r) {
+          std::memcpy(x.bytes() + r * depth * sizeof(float), row.bytes(), row.info().bytes());
+        }
+        tester.Input(x);
+        tester.Constant(weights);
+        ASSERT_TRUE(tester.Infer().ok());
+        const auto outputs = tester.Run("highway", isa);
+        if (!outputs.ok()) continue;  // no vector target
+        const std::vector<float> y = (*outputs)[0].values<float>();
+        if (expected.empty()) expected.assign(y.begin(), y.begin() + 3);
+        for (int32_t r = 0; r < rows; ++r) {
+          EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.begin() + r * 3))
+              << "row " << r;
+        }
+      }
+    }
+  }
+}
+
 TEST(BatchMatMulHighwayTest, AgreesWithTheReference) {
   CompareRandomly(
       60, [](Random& random) { return RandomBatchMatMul(random, true); },
