@@ -129,6 +129,9 @@ struct OperatorDef {
   Result<ProductDescription> (*product)(const OpDescription& op) = nullptr;
   // Every operator with `product` has these, and so have those whose products are of another kind.
   std::optional<ProductInputs> product_inputs{};
+  // Whether the last of its kernels but the reference reads the weights of `op` where they lie, as
+  // a product that packs them would take longer; null: never.
+  bool (*reads_unpacked)(const OpDescription& op) = nullptr;
   // Multiply-adds, or elements where there are none: for cost estimates and profiles.
   double (*cost)(const OpDescription& op) = nullptr;
 

@@ -6,10 +6,8 @@
 #include <cstring>
 
 #include "kernels/filter_operands.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
-#include "runtime/tflite_abi.h"
 
 namespace fuselite::jit {
 
@@ -178,8 +176,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }
-  if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
-      kernels::ReadsWeightsUnpacked(op)) {
+  if (op.op->reads_unpacked != nullptr && op.op->reads_unpacked(op)) {
     return Unsupported("so few units fill few of a vector's lanes");
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,

@@ -4,11 +4,9 @@
 #include <span>
 
 #include "kernels/filter_operands.h"
-#include "kernels/fully_connected/fully_connected.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
-#include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::jit {
 
@@ -52,9 +50,8 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
-  if (op.op->builtin_code == tflite::kTfLiteBuiltinFullyConnected &&
-      kernels::ReadsWeightsUnpacked(op)) {
-    return Unsupported("few rows do not repay packing weights at each run");
+  if (op.op->reads_unpacked != nullptr && op.op->reads_unpacked(op)) {
+    return Unsupported("so few rows or units do not repay packing weights");
   }
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];

@@ -65,9 +65,14 @@ Status InferConv2D(OpDescription& op) {
   return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out);
 }
 
+Result<KernelPlan> PlanConv2DHighway(const OpDescription& op, const PlanContext& context) {
+  if (ReadsFiltersUnpacked(op)) return OwnPlan(BuildConv2DUnpacked(op, context.isa));
+  return PlanHighwayProduct(op, context);
+}
+
 constexpr Candidate kCandidates[] = {
     {"highway winograd", PlanHighwayWinograd},
-    {"highway", PlanHighwayProduct},
+    {"highway", PlanConv2DHighway},
     {"reference", BuildConv2DReference},
 };
 
@@ -130,6 +135,7 @@ const OperatorDef& Conv2DOperator() {
       .candidates = kCandidates,
       .product = DescribeConv2DProduct,
       .product_inputs = ProductInputs{},
+      .reads_unpacked = ReadsFiltersUnpacked,
       .cost =
           [](const OpDescription& op) {
             const Shape& filter = op.inputs[1].shape;

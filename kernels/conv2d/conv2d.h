@@ -43,6 +43,11 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 // them; and float32 with int8 or int4 weights (hybrid).
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
 
+// Whether what follows computes it, rather than a product whose filters are packed: as much is a
+// matter of the layer alone, not of the number of pixels.
+bool ReadsFiltersUnpacked(const OpDescription& op);
+Result<std::unique_ptr<Kernel>> BuildConv2DUnpacked(const OpDescription& op, Isa isa);
+
 // Float32 activations with integer weights are quantized image by image; asymmetrically where the
 // filters' scales differ or there are groups, otherwise symmetrically with the first scale.
 bool Conv2DHasSeveralScales(const OpDescription& op, const Conv2DShape& shape);

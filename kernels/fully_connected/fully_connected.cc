@@ -142,6 +142,7 @@ const OperatorDef& FullyConnectedOperator() {
       .candidates = kCandidates,
       .product = DescribeFullyConnectedProduct,
       .product_inputs = ProductInputs{.scaling = SumScaling::kReal},
+      .reads_unpacked = ReadsWeightsUnpacked,
       .cost =
           [](const OpDescription& op) {
             return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];

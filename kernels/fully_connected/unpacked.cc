@@ -25,6 +25,10 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
   const DataType type = op.inputs[0].type;
   const bool few_units = type == DataType::kFloat32 && shape->units < kUnitsWorthPacking &&
                          shape->depth >= (shape->units == 1 ? kDeepOfOne : kDeep);
+  if (op.inputs[0].row_pitch == 0 && op.inputs[1].row_pitch == 0 &&
+      ReadsOneUnitOfBytes(op, shape->rows)) {
+    return true;
+  }
   if (!few_units && (shape->rows >= kRowsWorthPacking || HasConstants(op, 1, 2))) return false;
   const DataType weights = op.inputs[1].type;
   if (op.inputs[1].row_pitch != 0) return false;
@@ -84,13 +88,6 @@ Result<std::unique_ptr<Kernel>> BuildInt16Rows(const OpDescription& op, Isa isa)
       });
 }
 
-// More rows than units: of a unit, the sums with several rows at once.
-bool GoesDown(const OpDescription& op, const FullyConnectedShape& shape) {
-  const TensorInfo& in = op.inputs[0];
-  return in.type == DataType::kFloat32 && op.inputs[1].type == in.type && in.row_pitch == 0 &&
-         shape.rows > shape.units;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription& op,
@@ -98,33 +95,15 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
   if (op.inputs[0].type == DataType::kInt16) return BuildInt16Rows(op, context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const FullyConnectedShape shape, ResolveFullyConnected(op));
   const auto& params = op.params.as<FullyConnectedParams>();
-  const bool down = GoesDown(op, shape);
-  FUSELITE_ASSIGN_OR_RETURN(const UnpackedProduct product,
-                            UnpackedProduct::Make(op,
-                                                  {.activation = params.activation,
-                                                   .bias_hint = params.quantized_bias_type,
-                                                   .channels = shape.units,
-                                                   .depth = shape.depth,
-                                                   .down = down,
-                                                   .asymmetric = params.asymmetric_quantize_inputs},
-                                                  context.isa));
-  const UnpackedUnits units{.lines = down ? shape.units : shape.rows,
-                            .others = down ? shape.rows : shape.units};
-  const int64_t pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth;
-  return MakeKernel(
-      internal::Join("fully_connected ", product.types(), " unpacked ", SimdName(context.isa)),
-      {.units = units.count(),
-       .grain = units.grain(shape.depth),
-       .scratch_bytes = product.scratch_bytes()},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        units.ForEachLine(begin, end, [&](int64_t line, int64_t first, int64_t n) {
-          if (down) {
-            product.Run(args, line * shape.depth, first * shape.depth, n, first, line);
-          } else {
-            product.Run(args, line * pitch, first * shape.depth, n, line, first);
-          }
-        });
-      });
+  return MakeUnpackedLayer("fully_connected", op,
+                           {.activation = params.activation,
+                            .bias_hint = params.quantized_bias_type,
+                            .asymmetric = params.asymmetric_quantize_inputs},
+                           {.rows = shape.rows,
+                            .units = shape.units,
+                            .depth = shape.depth,
+                            .pitch = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape.depth},
+                           context.isa);
 }
 
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription& op, const PlanContext& context) {

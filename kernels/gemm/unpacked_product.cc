@@ -125,19 +125,19 @@ UnpackedProduct::Line UnpackedProduct::QuantizedLine(const KernelArgs& args,
 
 void UnpackedProduct::AddBias(const KernelArgs& args, int64_t channel, int64_t n,
                               void* sums) const {
+  const int64_t step = line_input_ == 1 ? 0 : 1;  // down a channel it is one
   if (type_ != DataType::kFloat32) {
     auto* const integers = static_cast<int32_t*>(sums);
     for (int64_t i = 0; bytes_.bias_type != DataType::kNone && i < n; ++i) {
-      const auto bias = static_cast<uint64_t>(bytes_.Bias(args, channel + i));
+      const auto bias = static_cast<uint64_t>(bytes_.Bias(args, channel + i * step));
       integers[i] = static_cast<int32_t>(static_cast<uint64_t>(integers[i]) + bias);
     }
     return;
   }
   auto* const reals = static_cast<float*>(sums);
   const float* bias = bias_ < 0 ? nullptr : static_cast<const float*>(args.inputs[bias_]) + channel;
-  const int64_t bias_step = line_input_ == 1 ? 0 : 1;  // down a channel it is one
   for (int64_t i = 0; i < n; ++i) {
-    const float sum = bias != nullptr ? reals[i] + bias[i * bias_step] : reals[i];
+    const float sum = bias != nullptr ? reals[i] + bias[i * step] : reals[i];
     reals[i] = std::min(std::max(sum, floats_.min), floats_.max);
   }
 }
@@ -228,6 +228,40 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
     }
     Store(args, sums, count, to_row, to_channel);
   }
+}
+
+bool ReadsOneUnitOfBytes(const OpDescription& op, int64_t rows) {
+  constexpr int64_t kManyRows = 16, kDeep = 128;
+  const TensorInfo &in = op.inputs[0], &weights = op.inputs[1];
+  const bool bytes = in.type == DataType::kInt8 || in.type == DataType::kUInt8;
+  const int64_t depth = weights.shape.dim(-1);
+  return bytes && weights.type == in.type && op.tail.empty() && rows >= kManyRows &&
+         depth >= kDeep && weights.shape.elements() == depth;
+}
+
+// More rows than units go down: of a unit, the sums with several rows are computed at once.
+Result<std::unique_ptr<Kernel>> MakeUnpackedLayer(std::string_view name, const OpDescription& op,
+                                                  UnpackedFormat format, const UnpackedLayer& layer,
+                                                  Isa isa) {
+  const bool alike = op.inputs[0].type == op.inputs[1].type;
+  const bool down = alike && layer.pitch == layer.depth && layer.rows > layer.units;
+  format.channels = layer.units;
+  format.depth = layer.depth;
+  format.down = down;
+  FUSELITE_ASSIGN_OR_RETURN(const UnpackedProduct product, UnpackedProduct::Make(op, format, isa));
+  const UnpackedUnits units{.lines = down ? layer.units : layer.rows,
+                            .others = down ? layer.rows : layer.units};
+  return MakeKernel(internal::Join(name, ' ', product.types(), " unpacked ", SimdName(isa)),
+                    {.units = units.count(),
+                     .grain = units.grain(layer.depth),
+                     .scratch_bytes = product.scratch_bytes()},
+                    [=](const KernelArgs& args, int64_t begin, int64_t end) {
+                      units.ForEachLine(begin, end, [&](int64_t line, int64_t first, int64_t n) {
+                        const int64_t at = line * (down ? layer.depth : layer.pitch);
+                        product.Run(args, at, first * layer.depth, n, down ? first : line,
+                                    down ? line : first);
+                      });
+                    });
 }
 
 int64_t UnpackedUnits::grain(int64_t depth) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
@@ -32,7 +33,7 @@ struct UnpackedFormat {
 // Inputs 0 and 1 are both float32, int8 or uint8, or float32 and int8 (hybrid), of which the line
 // is quantized; the line is of input 0, and its sums are channels of an output's row; or, where
 // the product goes `down`, which a hybrid one does not, of input 1, and its sums are one channel of
-// several rows; integers have no bias then.
+// several rows.
 class UnpackedProduct {
  public:
   // kUnsupported for other types.
@@ -108,5 +109,19 @@ struct UnpackedUnits {
     }
   }
 };
+
+// `rows` rows of input 0, `pitch` values apart, by `units` rows of input 1, `depth` values each.
+struct UnpackedLayer {
+  int64_t rows, units, depth, pitch;
+};
+// Whether MakeUnpackedLayer takes less time for so many rows by the weights of one unit of bytes
+// than a product that fills one lane of its vectors.
+bool ReadsOneUnitOfBytes(const OpDescription& op, int64_t rows);
+
+// The kernel "NAME TYPES unpacked ISA" of such a layer with bias, activation and tail. `format`
+// says what the layer does not.
+Result<std::unique_ptr<Kernel>> MakeUnpackedLayer(std::string_view name, const OpDescription& op,
+                                                  UnpackedFormat format, const UnpackedLayer& layer,
+                                                  Isa isa);
 
 }  // namespace fuselite::kernels

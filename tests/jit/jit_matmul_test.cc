@@ -1,4 +1,3 @@
-#include "kernels/fully_connected/fully_connected.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/product_cases.h"
 
@@ -15,7 +14,6 @@ TEST(JitFullyConnectedTest, AgreesWithTheReference) {
     SCOPED_TRACE(random.Trace());
     OpTester tester = kernels::testing::RandomFullyConnected(random, kMinRows);
     ASSERT_TRUE(tester.Infer().ok());
-    if (kernels::ReadsWeightsUnpacked(tester.op)) continue;  // few units
     kernels::testing::AddRandomTail(tester, random);
     const auto bounds = kernels::testing::ProductBounds<kernels::FullyConnectedParams>(
         tester, tester.op.inputs[1].shape.dim(-1));

@@ -85,5 +85,31 @@ TEST(Conv2DHighwayTest, AgreesWithTheReference) {
       });
 }
 
+// Channels of which the sums with several pixels are computed at once.
+TEST(Conv2DHighwayTest, FewChannelsOfPixelsAgreeWithTheReference) {
+  CompareRandomly(
+      100,
+      [](Random& random) {
+        OpTester tester("CONV_2D");
+        auto& params = tester.params<Conv2DParams>();
+        params.padding = random.Pick({Padding::kSame, Padding::kValid});
+        params.stride_h = params.stride_w = random.Chance(0.9) ? 1 : 2;
+        params.dilation_h = params.dilation_w = 1;
+        params.activation = random.Pick({Activation::kNone, Activation::kRelu6});
+        const int32_t depth = random.Pick({15, 16, 17, 63, 64, 65, 130});
+        const auto channels = static_cast<int32_t>(random.Int(1, 3));
+        const auto side = static_cast<int32_t>(random.Int(1, 12));
+        tester.Input(RandomFloats(random, {2, side, side + 1, depth}, RandomPitch(random, depth)));
+        AddWeights(tester, random, {channels, 1, 1, depth}, channels,
+                   {.run_time_weights = random.Chance(0.3)});
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        AddRandomTail(tester, random);
+        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
+        return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random);
+      });
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing

@@ -215,6 +215,32 @@ TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
       CompareTyped);
 }
 
+// Of one unit the sums with several rows or pixels are computed at once.
+OpTester RandomUnit(Random& random) {
+  const bool is_convolution = random.Chance(0.5);
+  OpTester tester(is_convolution ? "CONV_2D" : "FULLY_CONNECTED");
+  const int32_t depth = random.Pick({128, 130, 200, 301}),
+                rows = random.Pick({16, 17, 64, 65, 150});
+  const QuantizedProductCases cases{.types = {kI8, kI8, kU8}};
+  const QuantizedCase c = RandomQuantizedCase(random, cases.types, depth);
+  if (is_convolution) {
+    auto& params = tester.params<Conv2DParams>();
+    params.padding = Padding::kValid;
+    params.stride_h = params.stride_w = params.dilation_h = params.dilation_w = 1;
+    params.activation = RandomClampOrNone(random);
+  } else {
+    tester.params<FullyConnectedParams>().activation = RandomClampOrNone(random);
+  }
+  const Shape x = is_convolution ? Shape{1, rows, 1, depth} : Shape{rows, depth};
+  const Shape weights = is_convolution ? Shape{1, 1, 1, depth} : Shape{1, depth};
+  tester.Input(Activations(c, random, x))
+      .Constant(QuantizedWeights(c, random, weights, WeightsQuantization(c, random, 1, 0, false)));
+  AddIntegerBias(c, tester, random, 1);
+  return tester.Output(c.type, c.output());
+}
+
+TEST(QuantizedHighwayTest, OneUnitToTheBit) { CompareRandomly(100, RandomUnit, CompareTyped); }
+
 // Weights, biases or both come with each run; few rows by them are read where they lie.
 OpTester AtRunTime(Random& random, OpTester tester) {
   const auto what = random.Int(1, 3);
