@@ -129,7 +129,11 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["run", "zoo:mobilenet_v1", "--nun_threads", "2"], 2, "no flag '--nun_threads'; the nearest one is --num_threads"),
         (["benchmark", "zoo:mobilenet_v1", "--num_run=2"], 2, "no flag '--num_run'; the nearest one is --num_runs"),
         (["run", "zoo:mobilenet_v1", "more"], 2, "'more' is one argument too many"),
-        (["benchmark", "--dry_run", "a.tflite"], 2, "--dry_run: 'a.tflite' is neither true nor false; to turn it on, write --dry_run=true"),
+        (
+            ["benchmark", "--dry_run", "a.tflite"],
+            2,
+            "--dry_run: 'a.tflite' is neither true nor false; to turn it on, write --dry_run=true",
+        ),
         (["run", ""], 1, "the model's name is empty"),
         (["run", "zoo:mobilenet_v1", "--signature", "serve"], 1, "zoo:mobilenet_v1: the model has no signature 'serve'"),
         (["run", "zoo:mobilenet_v1", "--seed", "-1"], 2, "'-1' is not a whole number"),
