@@ -16,7 +16,7 @@ option(FUSELITE_INSTALL "Make the rules of installing" ${PROJECT_IS_TOP_LEVEL})
 option(FUSELITE_WERROR "Treat warnings as errors" ${PROJECT_IS_TOP_LEVEL})
 option(FUSELITE_PRECOMPILE "Read common headers once: for builds from nothing, a third sooner" OFF)
 option(FUSELITE_FUZZ "Make the fuzz targets libFuzzer programs, instead of the tests; needs clang" OFF)
-option(FUSELITE_SHARED_ROOMS "Link tests with one shared library for each room: 200 programs take 2 GB with sanitizers, not 35" OFF)
+option(FUSELITE_SHARED_ROOMS "Link tests with one shared library for each room: 200 programs take 3 GB with sanitizers, not 35" OFF)
 set(FUSELITE_SANITIZE "" CACHE STRING "Sanitizers for every target: address, undefined, thread")
 
 # Rooms export nothing but to each other, and only where each is a library of its own.

@@ -161,6 +161,11 @@ struct OperatorDef {
 // Checks counts, types and version, then runs the shape rule.
 Status Infer(OpDescription& op);
 
+// OperatorDef::reads_unpacked of `op`.
+inline bool ReadsUnpacked(const OpDescription& op) {
+  return op.op->reads_unpacked != nullptr && op.op->reads_unpacked(op);
+}
+
 // Builds the scalar reference: the last candidate. It packs nothing.
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op);
 

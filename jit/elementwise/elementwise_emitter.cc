@@ -19,11 +19,12 @@ constexpr int kBlock = 4;
 
 class ElementwiseEmitter : public Assembler {
  public:
-  explicit ElementwiseEmitter(const ElementwiseSpec& spec) : Assembler(spec.isa), spec_(spec) {}
+  explicit ElementwiseEmitter(const ElementwiseSpec& spec)
+      : Assembler(spec.isa), spec_(spec), tail_constants_(TailConstants()) {}
 
   size_t EmitFunction(int64_t length) {
     const size_t entry = BeginFunction();
-    KeepTailConstants();
+    KeepConstants(tail_constants_, kBlock);
     const auto last_lanes = static_cast<int>(length % isa().lanes());
     const int64_t vectors = length / isa().lanes() + (last_lanes != 0);
     SetPartial(last_lanes != 0 ? last_lanes : isa().lanes());
@@ -39,14 +40,15 @@ class ElementwiseEmitter : public Assembler {
   }
 
  private:
-  // In the registers between a block's vectors and the temporaries, as many as there are.
-  void KeepTailConstants() {
+  // What the tail reads, as many as there are registers between a block's vectors and the
+  // temporaries.
+  std::vector<uint32_t> TailConstants() const {
     Assembler probe(isa().features);
     const TileValue value{};
     TailOn(probe, false).Emit({&value, 1});
-    const std::vector<uint32_t> read = probe.ConstantsRead();
-    const auto room = static_cast<size_t>(Top(kTemporaries - 1) - kBlock);
-    KeepConstants(std::span(read).first(std::min(read.size(), room)), kBlock);
+    std::vector<uint32_t> read = probe.ConstantsRead();
+    read.resize(std::min(read.size(), static_cast<size_t>(Top(kTemporaries - 1) - kBlock)));
+    return read;
   }
 
   // As long as there are `rows` rows.
@@ -124,6 +126,7 @@ class ElementwiseEmitter : public Assembler {
   const ElementwiseSpec& spec_;
   const Reg64 args_ = rdi, in_ = rsi, out_ = rdx, rows_ = rcx;
   const Reg64 channel_bytes_ = r8, pointer_ = r9;
+  const std::vector<uint32_t> tail_constants_;  // behind the registers, which it reads
 };
 
 }  // namespace

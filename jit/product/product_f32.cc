@@ -176,7 +176,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   if (!constant && rows < kRowsWorthPacking) {
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }
-  if (op.op->reads_unpacked != nullptr && op.op->reads_unpacked(op)) {
+  if (kernels::ReadsUnpacked(op)) {
     return Unsupported("so few units fill few of a vector's lanes");
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,

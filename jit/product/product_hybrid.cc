@@ -88,7 +88,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
 Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const OpDescription& op,
                                                      const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
-  if (kernels::ReadsWeightsUnpacked(op)) {
+  if (kernels::ReadsUnpacked(op)) {
     return Unsupported("few rows do not repay packing weights at each run");
   }
   FUSELITE_ASSIGN_OR_RETURN(const auto shape, kernels::ResolveFullyConnected(op));

@@ -50,7 +50,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   FUSELITE_RETURN_IF_ERROR(CheckInt8Operands(op));
-  if (op.op->reads_unpacked != nullptr && op.op->reads_unpacked(op)) {
+  if (kernels::ReadsUnpacked(op)) {
     return Unsupported("so few rows or units do not repay packing weights");
   }
   const kernels::ProductInputs& inputs = *op.op->product_inputs;

@@ -67,27 +67,17 @@ HWY_INLINE float FinishScores(const AttentionBlock& b, int64_t r, bool plain) {
   return ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
 }
 
-void ScaleRow(const float* x, float factor, float* to, int64_t n) {
-  const D d;
-  RowMap(x, to, static_cast<size_t>(n),
-         [&](auto v) HWY_ATTR { return hn::Mul(v, hn::Set(d, factor)); });
+void ScaleQueries(const float* x, float factor, float* to, int64_t n) {
+  ScaleRow(x, to, static_cast<size_t>(n), factor);
 }
 
-// Each pass goes over all rows: within a row its exponentials would wait for the largest, and their
-// quotients for the sum and for what has just been stored.
 void WeighScores(const AttentionBlock& b) {
   const auto keys = static_cast<size_t>(b.keys);
   const bool plain = b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0;
-  float largest[AttentionBlock::kMaxRows], factors[AttentionBlock::kMaxRows];
-  for (int64_t r = 0; r < b.rows; ++r) largest[r] = FinishScores(b, r, plain);
-  for (int64_t r = 0; r < b.rows; ++r) {
-    float* const scores = b.scores + r * ScorePitch(b.keys);
-    factors[r] = 1.0f / ExpRow(scores, scores, keys, plain ? b.scale : 1.0f, largest[r]);
-  }
-  for (int64_t r = 0; r < b.rows; ++r) {
-    float* const scores = b.scores + r * ScorePitch(b.keys);
-    ScaleRow(scores, factors[r], scores, b.keys);
-  }
+  float most[AttentionBlock::kMaxRows];
+  for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
+  const int64_t pitch = ScorePitch(b.keys);
+  SoftmaxBelow(most, {b.scores, pitch, b.rows}, {b.scores, pitch}, keys, plain ? b.scale : 1.0f);
 }
 
 // The index behind the last value above kHiddenScore; 0 where there is none.
@@ -135,7 +125,7 @@ namespace fuselite::kernels {
 
 AttentionFunctions FindAttentionFunctions(Isa isa) {
   static constexpr auto kWeigh = FUSELITE_SIMD_TABLE(WeighScores);
-  static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleRow);
+  static constexpr auto kScale = FUSELITE_SIMD_TABLE(ScaleQueries);
   static constexpr auto kVisible = FUSELITE_SIMD_TABLE(VisibleKeys);
   static constexpr auto kWiden = FUSELITE_SIMD_TABLE(WidenRows);
   return {kWeigh.For(isa), kScale.For(isa), kVisible.For(isa), kWiden.For(isa)};

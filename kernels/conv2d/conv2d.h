@@ -43,8 +43,8 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op);
 // them; and float32 with int8 or int4 weights (hybrid).
 Result<std::unique_ptr<Kernel>> BuildConv2DReference(const OpDescription&, const BuildContext&);
 
-// Whether what follows computes it, rather than a product whose filters are packed: as much is a
-// matter of the layer alone, not of the number of pixels.
+// Whether what follows computes it, rather than a product whose filters are packed. For floats the
+// layer alone decides, whatever the number of pixels; bytes also want rows to pack.
 bool ReadsFiltersUnpacked(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildConv2DUnpacked(const OpDescription& op, Isa isa);
 

@@ -28,7 +28,7 @@ inline constexpr int64_t kFarthest = INT32_MAX / 64;
 // is not a whole one gain nothing by it (21 floats: 14 ns instead of 12).
 inline constexpr int64_t kMostTogether = 64, kFloatsTogether = 2048, kWholeVectors = 16;
 
-int64_t RowsTogether(int64_t n) {
+inline int64_t RowsTogether(int64_t n) {
   return std::clamp<int64_t>(kFloatsTogether / std::max<int64_t>(1, n), 1, kMostTogether);
 }
 
@@ -90,24 +90,14 @@ HWY_NOINLINE void SoftmaxLanes(const SourceRows& in, const ResultRows& out, int6
 
 // One pass writes the exponentials and sums them; the row is still in L1 for the second.
 HWY_INLINE void SoftmaxRow(const float* in, float* out, size_t n, float beta) {
-  const auto factor =
-      hn::Set(hn::ScalableTag<float>(), 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
-  RowMap(out, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, factor); });
+  ScaleRow(out, out, n, 1.0f / ExpRow(in, out, n, beta, RowMax(in, n)));
 }
 
 HWY_NOINLINE void SoftmaxByPasses(const SourceRows& in, const ResultRows& out, size_t n,
                                   float beta) {
-  float largest[kMostTogether], factors[kMostTogether];
-  for (int64_t r = 0; r < in.rows; ++r) largest[r] = RowMax(in.data + r * in.pitch, n);
-  for (int64_t r = 0; r < in.rows; ++r) {
-    float* const y = out.data + r * out.pitch;
-    factors[r] = 1.0f / ExpRow(in.data + r * in.pitch, y, n, beta, largest[r]);
-  }
-  for (int64_t r = 0; r < in.rows; ++r) {
-    float* const y = out.data + r * out.pitch;
-    const auto factor = hn::Set(hn::ScalableTag<float>(), factors[r]);
-    RowMap(y, y, n, [&](auto x) HWY_ATTR { return hn::Mul(x, factor); });
-  }
+  float most[kMostTogether];
+  for (int64_t r = 0; r < in.rows; ++r) most[r] = RowMax(in.data + r * in.pitch, n);
+  SoftmaxBelow(most, in, out, n, beta);
 }
 
 // At most RowsTogether(n) rows.

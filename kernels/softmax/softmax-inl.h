@@ -1,4 +1,4 @@
-// The exponentials of one row, for SOFTMAX and for attention.
+// What SOFTMAX and attention make of rows: exponentials, and each divided by their sum.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SOFTMAX_SOFTMAX_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -10,6 +10,7 @@
 
 #include <hwy/highway.h>
 
+#include "kernels/row_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/row_sums-inl.h"
 #include "kernels/simd_math/simd_math-inl.h"
@@ -47,6 +48,26 @@ HWY_INLINE float ExpRow(const float* in, float* out, size_t n, float beta, float
   if (beta == 1) return ExpScaledRow(in, out, n, most, [](auto x) HWY_ATTR { return x; });
   const auto scale = hn::Set(hn::ScalableTag<float>(), beta);
   return ExpScaledRow(in, out, n, most, [=](auto x) HWY_ATTR { return hn::Mul(x, scale); });
+}
+
+HWY_INLINE void ScaleRow(const float* in, float* out, size_t n, float factor) {
+  const auto factors = hn::Set(hn::ScalableTag<float>(), factor);
+  RowMap(in, out, n, [&](auto x) HWY_ATTR { return hn::Mul(x, factors); });
+}
+
+// Rows of `n` floats, each of which becomes exp(beta (x - most)) over the sum of its own; `most`
+// holds each row's largest, and is written over. In place where in.data == out.data. Each pass goes
+// over all rows: within a row the quotients would wait for the sum and for what has been stored.
+HWY_INLINE void SoftmaxBelow(float* most, const SourceRows& in, const ResultRows& out, size_t n,
+                             float beta) {
+  for (int64_t r = 0; r < in.rows; ++r) {
+    float* const y = out.data + r * out.pitch;
+    most[r] = 1.0f / ExpRow(in.data + r * in.pitch, y, n, beta, most[r]);
+  }
+  for (int64_t r = 0; r < in.rows; ++r) {
+    float* const y = out.data + r * out.pitch;
+    ScaleRow(y, y, n, most[r]);
+  }
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

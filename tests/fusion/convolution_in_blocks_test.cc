@@ -189,11 +189,7 @@ std::vector<RewriteRecord> RecordsFor(const Layer& layer, Isa isa) {
   b.Out(b.Int8Op("CONV_2D", {b.In(layer.in), filters}, 0.05f, 4, AttributesOf(layer)));
   CompileOptions options = Fused();
   options.isa = isa;
-  Planner planner = PlannerFor(options);
-  std::vector<RewriteRecord> records;
-  RewriteContext context(planner, &records);
-  RunRewrites(b.graph(), context);
-  return records;
+  return RecordsOf(b.graph(), options);
 }
 
 TEST(ConvolutionInBlocks, PairsForVectorsOf16SumsAlone) {

@@ -10,7 +10,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "fusion/rewrite.h"
 #include "runtime/execution.h"
 #include "tests/fusion/neighbours.h"
 #include "tests/kernels/guarded_bytes.h"
@@ -144,6 +143,14 @@ CompileOptions Unfused() {
   CompileOptions options = Fused();
   options.fusion = false;
   return options;
+}
+
+std::vector<RewriteRecord> RecordsOf(Graph& graph, const CompileOptions& options) {
+  Planner planner = PlannerFor(options);
+  std::vector<RewriteRecord> records;
+  RewriteContext context(planner, &records);
+  RunRewrites(graph, context);
+  return records;
 }
 
 void ExpectClose(const std::vector<std::vector<float>>& expected,

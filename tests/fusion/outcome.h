@@ -7,6 +7,7 @@
 
 #include "fusion/compile.h"
 #include "fusion/graph.h"
+#include "fusion/rewrite.h"
 
 namespace fuselite::fusion::testing {
 
@@ -27,6 +28,9 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed = 7);
 CompileOptions Fused();
 // The same, each node a step of its own.
 CompileOptions Unfused();
+
+// What the rewrites record when they are run on `graph`, which they change.
+std::vector<RewriteRecord> RecordsOf(Graph& graph, const CompileOptions& options);
 
 // |difference| <= tolerance * max(1, |expected|) + roundings; 0 and 0 demand the same bits.
 void ExpectClose(const std::vector<std::vector<float>>& expected,

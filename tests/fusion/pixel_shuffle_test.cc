@@ -75,11 +75,7 @@ std::vector<RewriteRecord> RecordsOfShuffle(int32_t depth, DataType type, double
   b.Output(b.Op("RESHAPE", {v, b.Ints({7, 12})}));
   CompileOptions options = Fused();
   options.budget.max_memory = max_memory;
-  Planner planner = PlannerFor(options);
-  std::vector<RewriteRecord> records;
-  RewriteContext context(planner, &records);
-  RunRewrites(b.graph(), context);
-  return records;
+  return RecordsOf(b.graph(), options);
 }
 
 // Filters are ordered in whole bytes, and as far as there may be copies of them.

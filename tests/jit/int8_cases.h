@@ -138,7 +138,7 @@ inline void AddExtremeBias(OpTester& tester, Random& random, int32_t channels) {
 // The first candidate that accepts, at every ISA and twice with other splits, against the
 // reference. Fails where all refuse.
 inline void CompareInt8(const OpTester& tester, Random& random) {
-  if (ReadsUnpacked(tester)) return;
+  if (kernels::ReadsUnpacked(tester.op)) return;
   auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
   ASSERT_TRUE(expected.ok()) << expected.status().ToString();
   for (Isa isa : EmittedIsas()) {

@@ -31,7 +31,7 @@ double DepthForBound(double depth) {
 // with other splits and threads must give the same bits.
 template <class Params>
 void Compare(OpTester& tester, double depth, Random& random) {
-  if (ReadsUnpacked(tester)) return;
+  if (kernels::ReadsUnpacked(tester.op)) return;
   AddTail(tester, random);
   kernels::testing::PitchOutput(tester, random);
   const std::vector<float> bounds =

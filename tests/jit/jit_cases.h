@@ -136,14 +136,10 @@ inline void CompareCandidate(const OpTester& tester, const kernels::Candidate& c
   }
 }
 
-// Whether Highway's kernel reads the weights where they lie, which emitted ones leave to it.
-inline bool ReadsUnpacked(const OpTester& tester) {
-  return tester.op.op->reads_unpacked != nullptr && tester.op.op->reads_unpacked(tester.op);
-}
-
-// The same of the operator's emitted candidate.
+// The same of the operator's emitted candidate, where there is one: layers whose weights Highway's
+// kernel reads where they lie are left to it.
 inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds, Random& random) {
-  if (ReadsUnpacked(tester)) return;
+  if (kernels::ReadsUnpacked(tester.op)) return;
   const kernels::Candidate* candidate = FloatCandidate(*tester.op.op);
   ASSERT_NE(candidate, nullptr);
   CompareCandidate(tester, *candidate, bounds, random);
