@@ -5,6 +5,7 @@
     .venv/bin/python benchmarks/cliffs --seed 2 --random 5              # five random shapes of each
     .venv/bin/python benchmarks/cliffs --cut model.tflite ...           # the operators of these models
     .venv/bin/python benchmarks/cliffs --operators TRANSPOSE,GATHER     # only those
+    .venv/bin/python benchmarks/cliffs --save found                     # the cliffs' models, for `fuselite explain`
 
 Each case is a model of one operator, which LiteRT runs with XNNPACK (`xnnpack`), with its own kernels (`builtin`) and with
 the delegate alone (`ours`). The three take turns in one process; a time is the median over the rounds of each round's
@@ -124,6 +125,7 @@ def arguments_of_command():
     parser.add_argument("--option", action="append", default=[], metavar="KEY=VALUE", help="of the delegate")
     parser.add_argument("--all", action="store_true", help="print every case as it is measured")
     parser.add_argument("--csv", help="a file for every case")
+    parser.add_argument("--save", metavar="FOLDER", help="the model of each cliff: OPERATOR-1.tflite is the worst")
     return parser.parse_args()
 
 
@@ -155,6 +157,12 @@ def summary(results):
             print(f"| {name} | {len(ratios)} | {cliffs} | {min(ratios):.2f} | {mean:.2f} |")
 
 
+def save(cases, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    for place, case in enumerate(cases, start=1):
+        (folder / f"{case.operator}-{place}.tflite").write_bytes(case.model)
+
+
 def main():
     results = []
     for case in chosen(ARGUMENTS):
@@ -169,9 +177,12 @@ def main():
             for case, times in results:
                 rows.writerow([case.operator, case.text, times["xnnpack"], times["builtin"], times["ours"], gain(times)])
     cliffs = [r for r in results if gain(r[1]) is not None and gain(r[1]) < ARGUMENTS.ratio]
+    cliffs.sort(key=lambda r: gain(r[1]))
     print("\n| operator | case | xnnpack us | builtin us | ours us | gain |\n|---|---|---|---|---|---|")
-    for case, times in sorted(cliffs, key=lambda r: gain(r[1])):
+    for case, times in cliffs:
         print(line(case, times))
+    if ARGUMENTS.save:
+        save([case for case, _ in cliffs], pathlib.Path(ARGUMENTS.save))
     summary(results)
     print(f"\n{len(cliffs)} cliffs in {len(results)} cases; {sum(gain(t) is None for _, t in results)} ran in no peer")
     return 1 if cliffs else 0

@@ -90,7 +90,8 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   // Where the lanes of the channel and of its neighbours, four together, are in a block's vectors.
   std::byte* LanesOf(const DepthwiseS8Blocks& block, int channel, std::byte* to) const;
   static constexpr size_t kMaxChannels = 64;  // of a block
-  using TapRows = std::array<std::array<uint8_t, kMaxChannels>, 4>;
+  using TapRow = std::array<uint8_t, kMaxChannels>;
+  using TapRows = std::array<TapRow, 4>;
   using BlockSums = std::array<int32_t, kMaxChannels>;  // of each channel's weights
   // What meets a block of `channels` from `channel` on in filter column kx and this step; where
   // the step is multiplied again, what it meets then.

@@ -126,13 +126,14 @@ DepthwiseS8::TapRows DepthwiseS8::RowsOf(const std::byte* filter, int64_t channe
 void DepthwiseS8::DivideOutliers(int32_t step, int channels, TapRows* rows) const {
   const Centering centering(problem_.weights_type, problem_.weights_zero_point);
   const auto zero_point = static_cast<uint8_t>(problem_.weights_zero_point);
+  TapRow rest;
   for (int row = 0; row < RowsOfStep(step); ++row) {
+    TapRow& weights = (*rows)[row];
     const int excess = PlaceOfExcess(step, row);
-    for (int c = 0; c < channels; ++c) {
-      uint8_t& weight = (*rows)[row][c];
-      if (excess >= 0) (*rows)[excess][c] = centering.Excess(weight) + zero_point;
-      weight = centering.Nearest(weight) + zero_point;
-    }
+    TapRow& more = excess >= 0 ? (*rows)[excess] : rest;
+    centering.Divide(weights.data(), channels, weights.data(), more.data());
+    for (int c = 0; c < channels; ++c) weights[c] += zero_point;
+    for (int c = 0; c < channels; ++c) more[c] += zero_point;
   }
 }
 
@@ -144,12 +145,12 @@ DepthwiseS8::TapRows DepthwiseS8::RowsAgain(const std::byte* filter, int64_t cha
   TapRows rows;
   std::memset(&rows, zero_point, sizeof(rows));
   TakeRows(filter, channel, channels, kx, step, &rows);
+  TapRow nearest, excess;
   for (int row = 0; row < RowsOfStep(step); ++row) {
-    const bool stands_alone = PlaceOfExcess(step, row) < 0;
-    for (int c = 0; c < channels; ++c) {
-      uint8_t& weight = rows[row][c];
-      weight = zero_point + (stands_alone ? centering.Excess(weight) : 0);
-    }
+    TapRow& weights = rows[row];
+    centering.Divide(weights.data(), channels, nearest.data(), excess.data());
+    if (PlaceOfExcess(step, row) >= 0) excess.fill(0);  // it stands beside its weight
+    for (int c = 0; c < channels; ++c) weights[c] = zero_point + excess[c];
   }
   return rows;
 }

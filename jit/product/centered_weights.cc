@@ -32,17 +32,24 @@ uint8_t Centering::Nearest(uint8_t weight) const {
   return static_cast<uint8_t>(std::clamp(difference, -128, 127));
 }
 
-int8_t Centering::Excess(uint8_t weight) const {
-  return static_cast<int8_t>((weight ^ flip_) - zero_point_ - Nearest(weight));
+uint8_t Centering::Excess(uint8_t weight) const {
+  return static_cast<uint8_t>((weight ^ flip_) - zero_point_ - Nearest(weight));
 }
 
-void Centering::Nearest(const uint8_t* weights, int64_t count, uint8_t* nearest) const {
+void Centering::Divide(const uint8_t* weights, int64_t count, uint8_t* nearest,
+                       uint8_t* excess) const {
   const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
   int64_t k = 0;
   for (; k + 16 <= count; k += 16) {
-    Store(_mm_subs_epi8(_mm_xor_si128(Load(weights + k), flip), zero_point), nearest + k);
+    const __m128i w = _mm_xor_si128(Load(weights + k), flip), fits = _mm_subs_epi8(w, zero_point);
+    Store(_mm_sub_epi8(_mm_sub_epi8(w, zero_point), fits), excess + k);
+    Store(fits, nearest + k);
   }
-  for (; k < count; ++k) nearest[k] = Nearest(weights[k]);
+  for (; k < count; ++k) {
+    const uint8_t weight = weights[k];
+    excess[k] = Excess(weight);
+    nearest[k] = Nearest(weight);
+  }
 }
 
 void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const {
@@ -53,7 +60,7 @@ void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) con
     const __m128i excess = _mm_sub_epi8(_mm_sub_epi8(w, zero_point), _mm_subs_epi8(w, zero_point));
     Store(_mm_or_si128(Load(marks.data() + k), excess), marks.data() + k);
   }
-  for (; k < marks.size(); ++k) marks[k] |= static_cast<uint8_t>(Excess(weights[k]));
+  for (; k < marks.size(); ++k) marks[k] |= Excess(weights[k]);
 }
 
 bool Centering::HasExcess(const uint8_t* weights, int64_t count) const {
@@ -112,12 +119,11 @@ std::vector<TermGroup> GroupsOfTerms(const DepthRuns& depth, int64_t values,
 
 CenteredRows::CenteredRows(std::span<const uint8_t* const> rows, int64_t depth,
                            const Centering& centering)
-    : centering_(centering),
-      rows_(rows.begin(), rows.end()),
-      copies_(rows.size() * static_cast<size_t>(depth)) {
+    : depth_(depth), copies_(2 * rows.size() * static_cast<size_t>(depth)) {
   uint8_t* to = copies_.data();
-  for (const uint8_t* row : rows_) {
-    centering.Nearest(row, depth, to);
+  const int64_t excess = std::ssize(rows) * depth;
+  for (const uint8_t* row : rows) {
+    centering.Divide(row, depth, to, to + excess);
     nearest_.push_back(to);
     to += depth;
   }

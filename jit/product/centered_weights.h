@@ -47,16 +47,18 @@ class Centering {
     return zero_point != (type == DataType::kUInt8 ? 0 : -128);
   }
 
-  // The nearest int8, and what is left beside it, where Divides().
-  uint8_t Nearest(uint8_t weight) const;
-  int8_t Excess(uint8_t weight) const;
-  void Nearest(const uint8_t* weights, int64_t count, uint8_t* nearest) const;
+  // The nearest int8 of each weight, and what is left beside it, where Divides(). `nearest` may be
+  // `weights`.
+  void Divide(const uint8_t* weights, int64_t count, uint8_t* nearest, uint8_t* excess) const;
   // Sets bits of those of `marks` whose weights, as many, have an excess.
   void MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const;
   // Whether one of the weights has, be it one that is not divided.
   bool HasExcess(const uint8_t* weights, int64_t count) const;
 
  private:
+  uint8_t Nearest(uint8_t weight) const;
+  uint8_t Excess(uint8_t weight) const;
+
   uint8_t flip_;  // makes int8 of the type
   uint8_t zero_point_;
 };
@@ -68,12 +70,15 @@ class CenteredRows {
   CenteredRows(std::span<const uint8_t* const> rows, int64_t depth, const Centering& centering);
   // As many rows, which a reader may move.
   std::span<const uint8_t*> nearest() { return nearest_; }
-  int32_t Excess(size_t row, int64_t k) const { return centering_.Excess(rows_[row][k]); }
+  // What its weights have more, as int8.
+  const uint8_t* excess(size_t row) const {
+    return copies_.data() + (nearest_.size() + row) * static_cast<size_t>(depth_);
+  }
 
  private:
-  Centering centering_;
-  std::vector<const uint8_t*> rows_, nearest_;
-  std::vector<uint8_t> copies_;
+  int64_t depth_;
+  std::vector<const uint8_t*> nearest_;
+  std::vector<uint8_t> copies_;  // the nearest of all rows, then their excess
 };
 
 }  // namespace fuselite::jit

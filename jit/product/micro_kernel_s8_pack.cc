@@ -210,9 +210,8 @@ void MicroKernelS8::PackExcess(const CenteredRows& rows, std::span<const int64_t
     std::memset(to, 0, static_cast<size_t>(spec_.weight_bytes()));
     for (size_t lane = 0; lane < channels.size(); ++lane) {
       if (channels[lane] < 0) continue;
-      for (int64_t i = 0; i < group.length; ++i) {
-        to[lane * 4 + i] = static_cast<std::byte>(rows.Excess(lane, group.first + i));
-      }
+      std::memcpy(to + lane * 4, rows.excess(lane) + group.first,
+                  static_cast<size_t>(group.length));
     }
     to += step;
   }
@@ -221,7 +220,9 @@ void MicroKernelS8::PackExcess(const CenteredRows& rows, std::span<const int64_t
 int64_t MicroKernelS8::ExcessSum(const CenteredRows& rows, size_t row) const {
   int64_t sum = 0;
   for (const TermGroup& group : spec_.again) {
-    for (int64_t i = 0; i < group.length; ++i) sum += rows.Excess(row, group.first + i);
+    for (int64_t i = 0; i < group.length; ++i) {
+      sum += static_cast<int8_t>(rows.excess(row)[group.first + i]);
+    }
   }
   return sum;
 }

@@ -1,9 +1,7 @@
 // Powers with one whole exponent by repeated squaring, in double precision: products of float32 and
-// of int32 have the result's bits there, or are beyond its range. Those with other exponents by
-// logarithms.
-//
-// The loops of the former are plain ones that the compiler turns into vectors of each target (this
-// file is compiled with -O3).
+// of int32 have the result's bits there, or are beyond its range. Square roots by a plain loop, of
+// which the compiler makes vectors of each target (this file is compiled with -O3); those with
+// other exponents by logarithms.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -38,29 +36,54 @@ using PowRow = void(const float* x, int64_t x_stride, const float* y, int64_t y_
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 
-constexpr int64_t kPowerBlock = 256;
+using Doubles = hn::ScalableTag<double>;
+constexpr size_t kVectorsOfPowers = 4;  // in flight: a product depends on the one before
 
+// The powers of kVectorsOfPowers vectors of doubles. Precondition: exponent != 0.
 template <class T>
-HWY_INLINE T FromPower(double x) {
-  if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x);
-  constexpr double kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
-  const double bounded = x < kLeast ? kLeast : x;
-  return static_cast<T>(kMost < bounded ? kMost : bounded);
+HWY_INLINE void PowersOfVectors(const T* x, int64_t exponent, T* y) {
+  const Doubles dd;
+  const hn::Rebind<T, Doubles> dt;
+  const size_t lanes = hn::Lanes(dd);
+  hn::Vec<Doubles> square[kVectorsOfPowers], power[kVectorsOfPowers];
+  const auto square_all = [&]() HWY_ATTR {
+    HWY_UNROLL(4)
+    for (auto& s : square) s = hn::Mul(s, s);
+  };
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectorsOfPowers; ++v) {
+    square[v] = hn::PromoteTo(dd, hn::LoadU(dt, x + v * lanes));
+  }
+  int64_t left = std::abs(exponent);
+  for (; (left & 1) == 0; left >>= 1) square_all();
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectorsOfPowers; ++v) power[v] = square[v];
+  for (left >>= 1; left > 0; left >>= 1) {
+    square_all();
+    if ((left & 1) == 0) continue;
+    HWY_UNROLL(4)
+    for (size_t v = 0; v < kVectorsOfPowers; ++v) {
+      power[v] = hn::Mul(power[v], square[v]);
+    }
+  }
+  HWY_UNROLL(4)
+  for (size_t v = 0; v < kVectorsOfPowers; ++v) {
+    if (exponent < 0) power[v] = hn::Div(hn::Set(dd, 1.0), power[v]);
+    hn::StoreU(hn::DemoteTo(dt, power[v]), dt, y + v * lanes);  // integers are bounded
+  }
 }
 
-// Takes at most kPowerBlock values.
 template <class T>
-HWY_INLINE void PowerBlock(const T* x, int64_t exponent, T* y, int64_t n) {
-  alignas(64) double power[kPowerBlock], square[kPowerBlock];
-  for (int64_t i = 0; i < n; ++i) {
-    power[i] = 1;
-    square[i] = static_cast<double>(x[i]);
-  }
-  for (int64_t left = std::abs(exponent); left > 0; left >>= 1) {
-    for (int64_t i = 0; (left & 1) != 0 && i < n; ++i) power[i] *= square[i];
-    for (int64_t i = 0; i < n; ++i) square[i] *= square[i];
-  }
-  for (int64_t i = 0; i < n; ++i) y[i] = FromPower<T>(exponent < 0 ? 1 / power[i] : power[i]);
+HWY_INLINE void WholePowers(const T* x, int64_t exponent, T* y, int64_t n) {
+  constexpr auto kMost = static_cast<int64_t>(kVectorsOfPowers * hn::MaxLanes(Doubles()));
+  const auto step = static_cast<int64_t>(kVectorsOfPowers * hn::Lanes(Doubles()));
+  int64_t i = 0;
+  for (; i + step <= n; i += step) PowersOfVectors(x + i, exponent, y + i);
+  if (i == n) return;
+  T last[kMost] = {};
+  std::copy_n(x + i, n - i, last);
+  PowersOfVectors(last, exponent, last);
+  std::copy_n(last, n - i, y + i);
 }
 
 void PowRowOf(const float* x, int64_t x_stride, const float* y, int64_t y_stride, float* out,
@@ -75,10 +98,12 @@ template <class T>
 void Powers(const void* in, int64_t from, double exponent, void* out, int64_t to, int64_t n) {
   const T* x = static_cast<const T*>(in) + from;
   T* y = static_cast<T*>(out) + to;
-  if (exponent == std::floor(exponent) && std::abs(exponent) < 0x1p31) {
-    for (int64_t i = 0; i < n; i += kPowerBlock) {
-      PowerBlock(x + i, static_cast<int64_t>(exponent), y + i, std::min(kPowerBlock, n - i));
-    }
+  if (exponent == 0) {
+    std::fill_n(y, n, T{1});  // those of infinities and NaN, too
+  } else if (exponent == 1) {
+    std::copy_n(x, n, y);
+  } else if (exponent == std::floor(exponent) && std::abs(exponent) < 0x1p31) {
+    WholePowers(x, static_cast<int64_t>(exponent), y, n);
   } else if (std::is_floating_point_v<T> && exponent == 0.5) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
     for (int64_t i = 0; i < n; ++i) {

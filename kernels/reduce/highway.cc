@@ -268,7 +268,7 @@ int64_t LaneBlock(const ReducePlan& plan) {
 }
 
 // Whether values of one term each become others: a NaN gives way to the number that an extreme
-// starts from, a sum has the output's scale.
+// starts from, a sum or product has the output's scale.
 bool ChangesOneTerm(const OpDescription& op) {
   const Quantization &from = op.inputs[0].quantization, &to = op.outputs[0].quantization;
   switch (ReduceKindOf(*op.op)) {
@@ -276,6 +276,7 @@ bool ChangesOneTerm(const OpDescription& op) {
     case ReduceKind::kMin: return op.inputs[0].type == DataType::kFloat32;
     case ReduceKind::kMean:
     case ReduceKind::kSum:
+    case ReduceKind::kProd:
       return !from.empty() && !(from.scale() == to.scale() && from.zero_point() == to.zero_point());
     default: return !from.empty();
   }

@@ -34,8 +34,9 @@ TEST(CenteredWeightsTest, NearestAndExcessAddUp) {
       const uint8_t* const nearest = centered.nearest()[0];
       for (int64_t k = 0; k < 263; ++k) {
         const int64_t value = type == DataType::kInt8 ? static_cast<int8_t>(bytes[k]) : bytes[k];
-        ASSERT_EQ(static_cast<int8_t>(nearest[k]) + centered.Excess(0, k), value - zero_point);
-        ASSERT_EQ(marks[k] != 0, centered.Excess(0, k) != 0) << value << ", " << zero_point;
+        const auto excess = static_cast<int8_t>(centered.excess(0)[k]);
+        ASSERT_EQ(static_cast<int8_t>(nearest[k]) + excess, value - zero_point);
+        ASSERT_EQ(marks[k] != 0, excess != 0) << value << ", " << zero_point;
       }
     }
   }

@@ -68,6 +68,10 @@ TEST(ReduceTest, QuantizedProductsAreScaledFactorByFactor) {
                               {.scales = {0.0007f}, .zero_points = {0}});
   EXPECT_THAT(Reduce<int16_t>("REDUCE_PROD", y, {1}, {.scales = {0.0009f}, .zero_points = {0}}),
               ElementsAre(-1715, -3001));
+  const TestTensor each = TestTensor::Of<int8_t>(DataType::kInt8, {1, 3}, {-128, 7, 127},
+                                                 {.scales = {0.05f}, .zero_points = {3}});
+  EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", each, {0}, {.scales = {0.1f}, .zero_points = {-5}}),
+              ElementsAre(-70, -3, 57));
   const TestTensor plain = TestTensor::Of<int8_t>(DataType::kInt8, {3}, {-100, 7, 90});
   EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", plain, {0}), ElementsAre(-24)) << "wraps around";
 }
@@ -271,6 +275,27 @@ TEST_P(ReduceIsaTest, ExtremesOfOneTermStartAsTheReferenceDoes) {
     if (!GetParam().has_vectors()) continue;
     ASSERT_TRUE(actual.ok()) << actual.status().ToString();
     ExpectSame<float>((*expected)[0], (*actual)[0], name);
+  }
+}
+
+// Which are their factor where they have its scale and zero point.
+TEST_P(ReduceIsaTest, QuantizedProductsOfOneFactor) {
+  const Quantization in{.scales = {0.05f}, .zero_points = {3}};
+  TestTensor x({.type = DataType::kInt8, .shape = {1, 7, 43}, .quantization = in});
+  Random random(1);
+  x.Fill(random, -128, 127);
+  for (const Quantization& out : {in, Quantization{.scales = {0.05f}, .zero_points = {-5}},
+                                  Quantization{.scales = {0.02f}, .zero_points = {3}}}) {
+    OpTester tester("REDUCE_PROD");
+    tester.Input(x).Constant(Axes({0}));
+    tester.Output(DataType::kInt8, out);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    const auto actual = tester.Run("highway", GetParam());
+    ASSERT_TRUE(expected.ok());
+    const bool vectors = GetParam().has_vectors();
+    ASSERT_EQ(actual.ok(), vectors && out == in) << actual.status().ToString();
+    if (actual.ok()) ExpectSame<int8_t>((*expected)[0], (*actual)[0], "product");
   }
 }
 

@@ -25,11 +25,13 @@ def test_every_operator_of_its_table_makes_a_model(delegate_path, tmp_path):
         assert float(row["ours"]) > 0, row
 
 
-def test_slow_ones_are_listed(delegate_path):
-    result = cliffs(delegate_path, "--operators", "TRANSPOSE", "--types", "float32", "--ratio", "1e9", "--random-only")
+def test_slow_ones_are_listed(delegate_path, tmp_path):
+    slow = ["--operators", "TRANSPOSE", "--types", "float32", "--ratio", "1e9", "--random-only", "--save", tmp_path / "found"]
+    result = cliffs(delegate_path, *slow)
     assert result.returncode == 1, result.stderr
     assert "| TRANSPOSE | float32:" in result.stdout
     assert "1 cliffs in 1 cases" in result.stdout
+    assert (tmp_path / "found" / "TRANSPOSE-1.tflite").stat().st_size > 0
 
 
 def test_operators_are_cut_out_of_models(delegate_path, networks):
