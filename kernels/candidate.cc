@@ -44,8 +44,9 @@ KernelPlan NothingToDo(std::string_view name) {
 
 }  // namespace
 
-bool PlanContext::FindsInL2(int64_t weights_bytes) const {
-  return std::max(weights_bytes, constant_bytes) <= kStayInL2 * threads;
+bool PlanContext::FetchesAhead(int64_t weights_bytes) const {
+  const bool stay_in_l2 = std::max(weights_bytes, constant_bytes) <= kStayInL2 * threads;
+  return !stay_in_l2 && !isa.has(Feature::kFollowsStreams);
 }
 
 Result<PackedWeights> BuildContext::Pack(const PackRequest& request,

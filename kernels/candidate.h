@@ -34,9 +34,10 @@ struct PlanContext {
   // Of the graph that the operation is part of: what each of its runs reads, at most. 0: unknown.
   int64_t constant_bytes = 0;
 
-  // Whether a run finds weights of so many bytes in L2, where the run before left them. It decides
-  // what is fetched ahead, and no bits.
-  bool FindsInL2(int64_t weights_bytes) const;
+  // Whether a single row gains by fetching weights of so many bytes ahead: a run does not find them
+  // in L2, where the one before left them, and the core does not follow them by itself
+  // (Feature::kFollowsStreams). It decides no bits.
+  bool FetchesAhead(int64_t weights_bytes) const;
 };
 
 // The same, with what building needs.

@@ -39,12 +39,13 @@ Isa internal::DetectX86(const X86Machine& machine) {
   const bool avx2 =
       HasAll(l1.ecx, {12, 22, 28, 29}) && HasAll(l7.ebx, {3, 5, 8}) && HasAll(ext.ecx, {5});
   if (!add(avx2, Feature::kAvx2)) return isa;
-  add(HasAll(l7_1.eax, {4}), Feature::kAvxVnni);
+  constexpr uint32_t kIntel = 0x756E6547, kAmd = 0x68747541;  // "Genu" and "Auth" in ebx
+  const bool avx_vnni = add(HasAll(l7_1.eax, {4}), Feature::kAvxVnni);
+  add(l0.ebx == kAmd && !avx_vnni, Feature::kFollowsStreams);
 
   if ((xcr0 & 0xE6) != 0xE6) return isa;
   // F, DQ, CD, BW, VL
   if (!add(HasAll(l7.ebx, {16, 17, 28, 30, 31}), Feature::kAvx512)) return isa;
-  constexpr uint32_t kIntel = 0x756E6547;  // "Genu", of GenuineIntel
   add(l0.ebx == kIntel, Feature::kTwoVectorPorts);
   add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
   if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;

@@ -62,7 +62,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
                 f.weights_zero_point == 0;
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
-  spec.prefetch_weights = one_row && !problem->right_in_l2;
+  spec.prefetch_weights = one_row && problem->fetches_right_ahead;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&

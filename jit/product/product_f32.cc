@@ -82,7 +82,7 @@ Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProble
   const int64_t weights_bytes = problem.channels * (steps_ + 1) * DepthWalker::kStepBytes;
   const bool one_row = problem.grid.line_rows == 1;
   spec_.rolled = RollsLoops(problem.grid.line_rows, weights_bytes);
-  spec_.prefetch_weights = one_row ? !problem.right_in_l2 : weights_bytes > kWeightsThatStay;
+  spec_.prefetch_weights = one_row ? problem.fetches_right_ahead : weights_bytes > kWeightsThatStay;
   spec_.tail = tail;
   for (kernels::TailStage& stage : spec_.tail.stages) stage.operand.row_stride *= problem.out.row;
   return CheckGemm(spec_);

@@ -170,7 +170,7 @@ class BlockwiseKernel final : public Kernel {
                .units = shape_.units,
                .block_size = shape_.block_size};
     asymmetric_ = !exact || op.params.as<FullyConnectedParams>().asymmetric_quantize_inputs;
-    fetches_ahead_ = !context.FindsInL2(layout_.panels() * layout_.panel_bytes());
+    fetches_ahead_ = context.FetchesAhead(layout_.panels() * layout_.panel_bytes());
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     pitch_ = op.inputs[0].row_pitch ? op.inputs[0].row_pitch : shape_.depth;

@@ -44,7 +44,7 @@ struct ProductProblem {
   int64_t row_values_group_step = 0;
   TailRest rest;
   LeftForm left_form;       // only where there is one group
-  bool right_in_l2 = true;  // where a run finds the right side (PlanContext::FindsInL2)
+  bool fetches_right_ahead = false;  // for a single row (PlanContext::FetchesAhead)
   std::string name;         // "conv"
 
   int64_t group_channels() const { return channels / groups; }

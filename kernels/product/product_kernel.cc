@@ -27,14 +27,14 @@ class ProblemMaker {
         spec_(spec),
         output_(op.outputs[0]),
         memory_(spec.source->memory()),
-        right_in_l2_(context.FindsInL2(op.inputs[op.op->product_inputs->weights].elements() *
-                                       spec.value_bytes)) {}
+        fetches_right_ahead_(context.FetchesAhead(
+            op.inputs[op.op->product_inputs->weights].elements() * spec.value_bytes)) {}
 
   ProductProblem Make(const ProductPart& part) const {
     const auto& [y, x] = part.window;
     ProductProblem problem;
     problem.name = d_.name;
-    problem.right_in_l2 = right_in_l2_;
+    problem.fetches_right_ahead = fetches_right_ahead_;
     problem.channels = d_.channels_out;
     problem.groups = d_.groups;
     problem.group_step = d_.group_in() * spec_.value_bytes;
@@ -78,7 +78,7 @@ class ProblemMaker {
   const ProductKernelSpec& spec_;
   const TensorInfo& output_;
   ImageMemory memory_;
-  bool right_in_l2_;
+  bool fetches_right_ahead_;
 };
 
 class ProductKernel final : public PhasedKernel {

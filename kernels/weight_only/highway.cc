@@ -31,6 +31,7 @@ constexpr int64_t kWeightsAhead = 4096;
 // A panel of weights times a row: element d of unit u is at d * kPanelVectors * lanes + u.
 struct WeightOnlyPanel {
   const std::byte* weights;
+  bool fetches_ahead;  // PlanContext::FetchesAhead
   const float* x;
   int64_t depth;
   const float *scales, *bias;  // of the panel's units, as many as vectors hold; no bias: null
@@ -87,7 +88,8 @@ void MultiplyPanel(const WeightOnlyPanel& panel) {
   for (int v = 0; v < kPanelVectors; ++v) even[v] = odd[v] = hn::Zero(d);
   int64_t k = 0;
   for (; k + 2 <= panel.depth; k += 2, weights += 2 * width) {
-    for (int64_t at = 0; at < 2 * width; at += 64 / static_cast<int64_t>(sizeof(T))) {
+    for (int64_t at = 0; panel.fetches_ahead && at < 2 * width;
+         at += 64 / static_cast<int64_t>(sizeof(T))) {
       hwy::Prefetch(weights + at + kWeightsAhead / static_cast<int64_t>(sizeof(T)));
     }
     Step(weights, panel.x[k], even);
@@ -133,6 +135,7 @@ class WeightOnlyKernel final : public Kernel {
     halves_ = op.inputs[1].type == DataType::kFloat16;
     multiply_ = halves_ ? functions->half : functions->int8;
     width_ = functions->width;
+    fetches_ahead_ = context.FetchesAhead(panels() * panel_bytes());
     apply_tail_ = ApplyTail(context.isa);
     output_ = op.outputs[0];
     biased_ = op.has_input(2);
@@ -202,6 +205,7 @@ class WeightOnlyKernel final : public Kernel {
       std::copy_n(static_cast<const float*>(args.inputs[2]) + unit, units, bias);
     }
     multiply_({.weights = packed_->data() + panel * panel_bytes(),
+               .fetches_ahead = fetches_ahead_,
                .x = static_cast<const float*>(args.inputs[0]),
                .depth = shape_.depth,
                .scales = scales_.data() + unit,
@@ -230,7 +234,7 @@ class WeightOnlyKernel final : public Kernel {
   ApplyTailFunction* apply_tail_ = nullptr;
   TensorInfo output_;
   int64_t width_ = 0;
-  bool halves_ = false, biased_ = false;
+  bool halves_ = false, biased_ = false, fetches_ahead_ = false;
   std::vector<float> scales_;
   PackedWeights packed_;
 };

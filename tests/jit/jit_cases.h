@@ -20,7 +20,7 @@ using kernels::testing::TestTensor;
 
 // The sets of instructions that code is emitted for on this machine: its presets and, as machines
 // with dot products may lack permutations of bytes, those without them; and the best with the
-// other number of ports.
+// other number of ports, and with weights fetched ahead or not.
 inline std::vector<Isa> EmittedIsas() {
   std::vector<Isa> isas;
   for (Isa isa : RunnableIsas()) {
@@ -28,10 +28,11 @@ inline std::vector<Isa> EmittedIsas() {
   }
   const Isa best = DetectIsa();
   if (best.has(Feature::kAvx512Vbmi)) isas.push_back(best.without(Feature::kAvx512Vbmi));
-  if (best.has(Feature::kAvx512)) {
-    isas.push_back(best.has(Feature::kTwoVectorPorts) ? best.without(Feature::kTwoVectorPorts)
-                                                      : best.with(Feature::kTwoVectorPorts));
-  }
+  const auto other = [&](Feature trait) {
+    return best.has(trait) ? best.without(trait) : best.with(trait);
+  };
+  if (best.has(Feature::kAvx512)) isas.push_back(other(Feature::kTwoVectorPorts));
+  if (best.has(Feature::kAvx2)) isas.push_back(other(Feature::kFollowsStreams));
   return isas;
 }
 

@@ -11,11 +11,11 @@ namespace fuselite {
 namespace {
 
 constexpr Feature kFeatures[] = {
-    Feature::kSsse3,          Feature::kSse4,       Feature::kAvx2,
-    Feature::kAvxVnni,        Feature::kAvx512,     Feature::kAvx512Vnni,
-    Feature::kAvx512Vbmi,     Feature::kAvx512Bf16, Feature::kAmxInt8,
-    Feature::kTwoVectorPorts, Feature::kNeon,       Feature::kDotProd,
-    Feature::kI8mm,           Feature::kBf16};
+    Feature::kSsse3,          Feature::kSse4,           Feature::kAvx2,
+    Feature::kAvxVnni,        Feature::kAvx512,         Feature::kAvx512Vnni,
+    Feature::kAvx512Vbmi,     Feature::kAvx512Bf16,     Feature::kAmxInt8,
+    Feature::kTwoVectorPorts, Feature::kFollowsStreams, Feature::kNeon,
+    Feature::kDotProd,        Feature::kI8mm,           Feature::kBf16};
 
 TEST(Isa, NamesGoBothWays) {
   for (const IsaPreset& preset : IsaPresets()) {

@@ -45,7 +45,7 @@ Isa Found(const Machine& m) {
   return DetectX86({cpuid, xcr0, tiles});
 }
 
-const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).with(Feature::kTwoVectorPorts);
+const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).without(Feature::kFollowsStreams);
 
 std::vector<int> Bits(std::initializer_list<int> bits) { return bits; }
 
@@ -59,7 +59,7 @@ TEST(X86Features, WantEachOfTheirBits) {
     Isa left;
   };
   const Isa no_bf16 = kAll.without(Feature::kAmxInt8).without(Feature::kAvx512Bf16);
-  const Isa avx2 = Isa::kAvx2.with(Feature::kAvxVnni);
+  const Isa avx2 = Isa::kAvxVnni.without(Feature::kFollowsStreams);
   const Case cases[] = {
       {&Machine::features, Bits({0, 9}), Isa()},
       {&Machine::features, Bits({1, 19, 20, 23, 25}), Isa::kSsse3},
@@ -83,7 +83,7 @@ TEST(X86Features, WantEachOfTheirBits) {
 }
 
 TEST(X86Features, WantASystemThatSavesTheirRegisters) {
-  const Isa avx2 = Isa::kAvx2.with(Feature::kAvxVnni);
+  const Isa avx2 = Isa::kAvxVnni.without(Feature::kFollowsStreams);
   for (const auto& [bit, left] : {std::pair{1, Isa::kSse4},
                                   {2, Isa::kSse4},
                                   {5, avx2},
@@ -112,11 +112,17 @@ TEST(X86Features, AreAskedOfLeavesThatThereAre) {
                                    .bits());
 }
 
-// Those of other makers have as many ports as they have been seen to have.
-TEST(X86Features, TellTheMakerOfWideRegisters) {
+// Cores of other makers are taken for what they have been seen to be.
+TEST(X86Features, TellTheMaker) {
   Machine machine;
   machine.vendor = 0x68747541;  // "Auth", of AuthenticAMD
-  EXPECT_EQ(Found(machine).bits(), kAll.without(Feature::kTwoVectorPorts).bits());
+  const Isa zen5 = kAll.without(Feature::kTwoVectorPorts);
+  EXPECT_EQ(Found(machine).bits(), zen5.bits());
+  machine.subleaf_eax &= ~(1u << 4);
+  const Isa zen4 = zen5.without(Feature::kAvxVnni).with(Feature::kFollowsStreams);
+  EXPECT_EQ(Found(machine).bits(), zen4.bits());
+  machine.vendor = 0x746E6543;  // "Cent", of CentaurHauls
+  EXPECT_EQ(Found(machine).bits(), zen5.without(Feature::kAvxVnni).bits());
 }
 
 }  // namespace
