@@ -32,17 +32,6 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// f(v) in double precision.
-template <class F>
-HWY_INLINE FloatVec ByDoubles(FloatVec v, F f) {
-  const FloatTag d;
-  const hn::RepartitionToWide<FloatTag> wide;
-  const hn::Rebind<float, decltype(wide)> half;
-  const auto lower = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::LowerHalf(half, v))));
-  const auto upper = hn::DemoteTo(half, f(wide, hn::PromoteTo(wide, hn::UpperHalf(half, v))));
-  return hn::Combine(d, upper, lower);
-}
-
 // The sine of x = m pi + r and the cosine of x = (m - 1/2) pi + r, of floats of 11 significant bits
 // up to 65504: both are (-1)^m sin(r). With FMA the product by the first part of pi, of 24
 // bits, leaves an exact difference, and what the second leaves out is a millionth of the smallest
@@ -65,12 +54,13 @@ HWY_INLINE FloatVec SineOfShortFloat(FloatVec x) {
   const FloatVec sine = hn::MulAdd(hn::Mul(r, z), Polynomial(d, z, kTail), r);
   return hn::Xor(sine, hn::BitCast(d, hn::ShiftLeft<31>(hn::BitCast(bits, sum))));
 #else
-  return ByDoubles(x, [](auto wide, auto v) HWY_ATTR {
-    if constexpr (kIsCosine)
-      return CosOfFloats(wide, v);
-    else
-      return SinOfFloats(wide, v);
-  });
+  const FloatTag d;
+  const hn::RepartitionToWide<FloatTag> wide;
+  const hn::Rebind<float, decltype(wide)> half;
+  hn::Vec<decltype(wide)> halves[] = {hn::PromoteTo(wide, hn::LowerHalf(half, x)),
+                                      hn::PromoteTo(wide, hn::UpperHalf(half, x))};
+  SinesOfFloats<kIsCosine>(wide, halves);
+  return hn::Combine(d, hn::DemoteTo(half, halves[1]), hn::DemoteTo(half, halves[0]));
 #endif
 }
 

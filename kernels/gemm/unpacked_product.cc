@@ -191,6 +191,11 @@ void UnpackedProduct::Store(const KernelArgs& args, void* sums, int64_t n, int64
   auto* const to =
       static_cast<std::byte*>(args.outputs[0]) + (row * output_.pitch() + channel) * out_bytes;
   if (down && alike_) return StoreDown(args, sums, n, to);
+  // To a single sum the function for any tail takes 30 ns (Zen 4).
+  if (real && alike_) {
+    std::copy_n(static_cast<const float*>(sums), n, reinterpret_cast<float*>(to));
+    return;
+  }
   apply_(real ? floats_.rest : bytes_.tail, args.inputs,
          {.source = sums,
           .source_pitch = down ? 1 : n,

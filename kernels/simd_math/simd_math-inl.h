@@ -14,6 +14,7 @@
 #include <hwy/highway.h>
 
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "kernels/simd.h"
@@ -225,54 +226,76 @@ HWY_INLINE V VecErf(D d, V x) {
   return OddRational(d, x, 3.93f, kP, kQ);
 }
 
+// f(i) for i < kCount. What follows goes step by step over a few vectors, each step over all of
+// them: in the order of the vectors a core's queue would fill with steps that wait for each other.
+template <size_t kCount, class F>
+HWY_INLINE void ForEach(F f) {
+  HWY_UNROLL(8)
+  for (size_t i = 0; i < kCount; ++i) f(i);
+}
+
 // sin(r) for |r| up to a bit more than pi / 2, in double precision: r (1 + z P(z)), z = r^2. The
 // relative error of the fit is 2.4e-11, so that one or two in 10,000 results are rounded to another
-// float than the exact ones.
-template <class D, class V>
-HWY_INLINE V SinNearZero(D d, V r) {
-  constexpr double kP[] = {-0.16666666626154691, 0.008333331108823554, -0.00019840868239594903,
-                           2.752538598987731e-06, -2.3888937531992816e-08};
-  const V z = hn::Mul(r, r);
-  // Which leaves -0 what it is.
-  return hn::Mul(r, hn::MulAdd(z, Polynomial(d, z, kP), hn::Set(d, 1.0)));
+// float than the exact ones. -0 stays what it is.
+template <class D, class V, size_t kCount>
+HWY_INLINE void SinNearZero(D d, V (&r)[kCount]) {
+  constexpr double kP[] = {1.0,
+                           -0.16666666626154691,
+                           0.008333331108823554,
+                           -0.00019840868239594903,
+                           2.752538598987731e-06,
+                           -2.3888937531992816e-08};
+  constexpr size_t kLast = std::size(kP) - 1;
+  V z[kCount], sum[kCount];
+  ForEach<kCount>([&](size_t i) HWY_ATTR { z[i] = hn::Mul(r[i], r[i]); });
+  ForEach<kCount>([&](size_t i) HWY_ATTR { sum[i] = hn::Set(d, kP[kLast]); });
+  HWY_UNROLL(8)
+  for (size_t term = 1; term <= kLast; ++term) {
+    const V next = hn::Set(d, kP[kLast - term]);
+    ForEach<kCount>([&](size_t i) HWY_ATTR { sum[i] = hn::MulAdd(sum[i], z[i], next); });
+  }
+  ForEach<kCount>([&](size_t i) HWY_ATTR { r[i] = hn::Mul(r[i], sum[i]); });
 }
 
 // x - count pi, for up to 2^14 of them, or halves. What is left of the first part is exact: with
 // FMA of all of its bits, else of 33.
-template <class D, class V>
-HWY_INLINE V LessMultipleOfPi(D d, V x, V count) {
+template <class D, class V, size_t kCount>
+HWY_INLINE void TakeMultiplesOfPi(D d, const V (&count)[kCount], V (&x)[kCount]) {
 #if HWY_NATIVE_FMA
   constexpr double kParts[] = {0x1.921fb54442d18p+1, 0x1.1a62633145c07p-53};
 #else
   constexpr double kParts[] = {0x1.921fb54400000p+1, 0x1.0b4611a600000p-33, 0x1.3198a2e037073p-68};
 #endif
-  for (const double part : kParts) x = hn::NegMulAdd(count, hn::Set(d, part), x);
-  return x;
+  for (const double part : kParts) {
+    const V pi = hn::Set(d, part);
+    ForEach<kCount>([&](size_t i) HWY_ATTR { x[i] = hn::NegMulAdd(count[i], pi, x[i]); });
+  }
 }
 
-// The sine and cosine of floats in double precision. What is added to a quotient leaves its
-// nearest whole number in the last bits of the sum.
+// What is added to a quotient leaves its nearest whole number in the last bits of the sum.
 constexpr double kWholeInLastBits = 0x1.8p52, kOneByPi = 0x1.45f306dc9c883p-2;
 
-template <class D, class V>
-HWY_INLINE V SinOfFloats(D d, V x) {
-  const hn::RebindToUnsigned<D> bits;
-  const V whole = hn::Set(d, kWholeInLastBits);
-  const V sum = hn::MulAdd(x, hn::Set(d, kOneByPi), whole);
-  const V r = LessMultipleOfPi(d, x, hn::Sub(sum, whole));
-  const V odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
-  return SinNearZero(d, hn::Xor(r, odd));
-}
-
-// With x = (m - 1/2) pi + r it is (-1)^m sin(r).
-template <class D, class V>
-HWY_INLINE V CosOfFloats(D d, V x) {
+// The sines of floats in double precision, in their place, or their cosines: that of
+// x = (m - 1/2) pi + r is (-1)^m sin(r).
+template <bool kCosines, class D, class V, size_t kCount>
+HWY_INLINE void SinesOfFloats(D d, V (&x)[kCount]) {
   const hn::RebindToUnsigned<D> bits;
   const V whole = hn::Set(d, kWholeInLastBits), half = hn::Set(d, 0.5);
-  const V sum = hn::Add(hn::MulAdd(x, hn::Set(d, kOneByPi), half), whole);
-  const V r = LessMultipleOfPi(d, x, hn::Sub(hn::Sub(sum, whole), half));
-  const V odd = hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum)));
-  return SinNearZero(d, hn::Xor(r, odd));
+  const V by_pi = hn::Set(d, kOneByPi);
+  V sum[kCount], count[kCount];
+  ForEach<kCount>([&](size_t i) HWY_ATTR {
+    sum[i] = hn::MulAdd(x[i], by_pi, kCosines ? half : whole);
+    if (kCosines) sum[i] = hn::Add(sum[i], whole);
+  });
+  ForEach<kCount>([&](size_t i) HWY_ATTR {
+    count[i] = hn::Sub(sum[i], whole);
+    if (kCosines) count[i] = hn::Sub(count[i], half);
+  });
+  TakeMultiplesOfPi(d, count, x);
+  ForEach<kCount>([&](size_t i) HWY_ATTR {
+    x[i] = hn::Xor(x[i], hn::BitCast(d, hn::ShiftLeft<63>(hn::BitCast(bits, sum[i]))));
+  });
+  SinNearZero(d, x);
 }
 
 // Counts of pi stay below 2^14 up to here; larger values go through <cmath>.
@@ -286,15 +309,12 @@ HWY_INLINE void InDoubles([[maybe_unused]] D d, const float* in, float* out, F f
   const hn::RepartitionToWide<D> wide;
   const hn::Rebind<float, decltype(wide)> half;
   const size_t lanes = hn::Lanes(wide);
-  hn::Vec<decltype(wide)> results[2 * kVectors];
-  HWY_UNROLL(8)
-  for (size_t h = 0; h < 2 * kVectors; ++h) {
-    results[h] = f(wide, hn::PromoteTo(wide, hn::LoadU(half, in + h * lanes)));
-  }
-  HWY_UNROLL(8)
-  for (size_t h = 0; h < 2 * kVectors; ++h) {
-    hn::StoreU(hn::DemoteTo(half, results[h]), half, out + h * lanes);
-  }
+  hn::Vec<decltype(wide)> x[2 * kVectors];
+  ForEach<2 * kVectors>(
+      [&](size_t h) HWY_ATTR { x[h] = hn::PromoteTo(wide, hn::LoadU(half, in + h * lanes)); });
+  f(wide, x);
+  ForEach<2 * kVectors>(
+      [&](size_t h) HWY_ATTR { hn::StoreU(hn::DemoteTo(half, x[h]), half, out + h * lanes); });
 }
 
 // Whether none of kVectors vectors has a value beyond the range. Several maxima hide the latency of
@@ -358,14 +378,14 @@ HWY_INLINE void TrigonometricRun(D d, const float* in, float* out, size_t n, F f
 template <class D>
 HWY_NOINLINE void SinRun(D d, const float* in, float* out, size_t n) {
   TrigonometricRun(
-      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return SinOfFloats(wide, v); },
+      d, in, out, n, [](auto wide, auto& x) HWY_ATTR { SinesOfFloats<false>(wide, x); },
       [](float x) { return std::sin(x); });
 }
 
 template <class D>
 HWY_NOINLINE void CosRun(D d, const float* in, float* out, size_t n) {
   TrigonometricRun(
-      d, in, out, n, [](auto wide, auto v) HWY_ATTR { return CosOfFloats(wide, v); },
+      d, in, out, n, [](auto wide, auto& x) HWY_ATTR { SinesOfFloats<true>(wide, x); },
       [](float x) { return std::cos(x); });
 }
 
