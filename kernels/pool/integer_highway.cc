@@ -24,6 +24,8 @@ struct IntegerPool {
   int64_t in_step, out_step;       // elements from an output pixel's first tap, output, to the next
   int32_t low, high;               // of the fused activation, within the type's range
 };
+// The sum of so many int16 and half of their count is below 2^24.
+inline constexpr int32_t kMostSmallInt16 = 511;
 // A run of output pixels (ForPixelRuns).
 using IntegerPixels = void(const IntegerPool&, const PoolTaps&, const void* in, void* out,
                            size_t channels, int64_t pixels);
@@ -125,6 +127,15 @@ struct MeanChannels {
     }
   }
 
+  // One by one, which is little beside the sums of so many.
+  static HWY_INLINE hn::Vec<Int> DivideLarge(hn::Vec<Int> sums, int32_t count) {
+    const Int d;
+    HWY_ALIGN int32_t means[hn::MaxLanes(Int())];
+    hn::Store(sums, d, means);
+    for (int32_t& mean : means) mean /= count;
+    return hn::Load(d, means);
+  }
+
   // Sums below 2^24 are exact in float, and their quotient is cut to the right integer: one that
   // is not whole differs from the next integer by more than it is rounded.
   static HWY_INLINE void StoreMean(hn::Vec<Int> total, const IntegerPool& pool, int32_t count,
@@ -136,9 +147,10 @@ struct MeanChannels {
     if constexpr (std::is_signed_v<T>) {
       half = hn::IfThenElse(hn::Gt(total, hn::Zero(d)), half, hn::Neg(half));
     }
-    const auto quotient =
-        hn::Div(hn::ConvertTo(df, hn::Add(total, half)), hn::Set(df, static_cast<float>(count)));
-    const auto mean = hn::ConvertTo(d, quotient);
+    const auto sum = hn::Add(total, half);
+    const auto quotient = hn::Div(hn::ConvertTo(df, sum), hn::Set(df, static_cast<float>(count)));
+    auto mean = hn::ConvertTo(d, quotient);
+    if (sizeof(T) == 2 && count > kMostSmallInt16) mean = DivideLarge(sum, count);
     const auto clamped = hn::Min(hn::Max(mean, hn::Set(d, pool.low)), hn::Set(d, pool.high));
     StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out, n);
   }
@@ -219,9 +231,7 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();
-  // Sums and half of their count must stay below 2^24, which so many int16 do.
-  constexpr int32_t kMostInt16Taps = 511;
-  if (!is_max && taps > (type == DataType::kInt16 ? kMostInt16Taps : kMostSummedTaps)) {
+  if (!is_max && taps > kMostSummedTaps) {
     return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
   }
   const int64_t pitch = op.inputs[0].pitch();

@@ -201,17 +201,17 @@ void CompareLargeWindow(OpTester tester, bool taken, Isa isa, uint64_t seed) {
 }
 
 // Sums and quotients at the ends of their ranges: windows around the 256 taps that 16 bits hold,
-// the 511 that int16 may have, and the 65535 that bytes may have, and int16 of few channels.
+// the 511 whose sums of int16 floats hold, and the 65535 that bytes may have.
 TEST_P(PoolIsaTest, LargeIntegerWindows) {
   for (const DataType type : {DataType::kInt8, DataType::kUInt8, DataType::kInt16}) {
-    const int32_t most = type == DataType::kInt16 ? 511 : 65535;
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       Random random(seed);
       SCOPED_TRACE(random.Trace());
       for (const int32_t size : {15, 16, 17, 22, 23, 40}) {
-        CompareLargeWindow(LargeWindow(type, size, 37, seed, random), size * size <= most,
-                           GetParam(), seed);
-        CompareLargeWindow(LargeWindow(type, size, 3, seed, random), true, GetParam(), seed);
+        for (const int32_t channels : {3, 37}) {
+          CompareLargeWindow(LargeWindow(type, size, channels, seed, random), true, GetParam(),
+                             seed);
+        }
       }
       CompareLargeWindow(LargeWindow(type, 255, 3, seed, random), true, GetParam(), seed);
       if (type == DataType::kInt16) continue;
