@@ -43,9 +43,9 @@ struct ProductProblem {
   RowSteps row_values;
   int64_t row_values_group_step = 0;
   TailRest rest;
-  LeftForm left_form;       // only where there is one group
+  LeftForm left_form;                // only where there is one group
   bool fetches_right_ahead = false;  // for a single row (PlanContext::FetchesAhead)
-  std::string name;         // "conv"
+  std::string name;                  // "conv"
 
   int64_t group_channels() const { return channels / groups; }
   // Has the tiles read rows of `row_bytes` bytes that `form` made.
