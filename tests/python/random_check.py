@@ -125,13 +125,22 @@ def switched(rng):
     }
 
 
-def difference(actual, expected, slack=0.0, exact=False):
-    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats; with `exact` they have
-    none."""
+def halves_apart(actual, expected):
+    """The places between numbers of float16, given as float32."""
+
+    def ordered(x):
+        bits = x.astype(np.float16).view(np.int16).astype(np.int32)
+        return np.where(bits < 0, -(bits & 0x7FFF), bits)
+
+    return np.abs(ordered(actual) - ordered(expected))
+
+
+def difference(actual, expected, slack=0.0, places=None):
+    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats; `places`: RandomValues."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
-    if actual.dtype != np.float32 or exact:
-        wrong = (actual != expected).sum()
+    if actual.dtype != np.float32 or places is not None:
+        wrong = (halves_apart(actual, expected) > places if places else actual != expected).sum()
         return f"{wrong} of {actual.size} elements differ" if wrong else None
     finite = np.isfinite(expected)
     if not np.array_equal(np.nan_to_num(actual[~finite]), np.nan_to_num(expected[~finite])):
@@ -212,7 +221,7 @@ def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
         if actual is None:
             continue
         result.delegated |= delegated and host == "litert"
-        wrong = [difference(a, e, slack, graph.exact) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
+        wrong = [difference(a, e, slack, graph.places) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
         if graph.dtype == np.float32 and any(wrong) and not result.ill_conditioned:
             at("perturbed reference")
             result.ill_conditioned, allowed = True, slacks(graph, s.inputs, s.expected, s.rng)

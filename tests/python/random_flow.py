@@ -91,7 +91,7 @@ class RandomFlow:
     def grow(self, *steps):
         self.steps = steps
         inner = self._inner()
-        self.dtype, self.exact = inner.dtype, inner.exact
+        self.dtype, self.places = inner.dtype, inner.places
         self.g, self.feeds = graphs.Graph(), {}
         self._add_inputs(self.g, inner)
         around = "variables beside:" if self.plain else f"{'WHILE' if self.loop else 'IF'} around:"

@@ -18,7 +18,7 @@ reduce reduce running largest reshape transpose slice slice gather pack split co
 
 
 class RandomIntegers(Chooser):
-    exact = True
+    places = 0
     dtype = np.dtype(np.int32)
     MAX_ELEMENTS = 4000
 

@@ -1,6 +1,7 @@
 """Random graphs of the types that few models have: float16, bfloat16, complex64, and integers of 4 and 2 bits.
 
-Each graph is one short pattern from float32 through such a type and back, whose outputs must have the reference's bits.
+Each graph is one short pattern from float32 through such a type and back, whose outputs must have the reference's bits, but
+for SOFTMAX of float16.
 """
 
 import ml_dtypes  # noqa: F401 (without it LiteRT cannot name bfloat16)
@@ -20,7 +21,7 @@ functions functions binary binary compare softmax product packed packed quantize
 
 
 class RandomRare(Chooser):
-    exact = True
+    places = 0
     dtype = np.dtype(np.float16)
 
     def __init__(self, seed):
@@ -86,6 +87,8 @@ class RandomRare(Chooser):
         self.outputs = [self.g.op(name, [x, y], self.shape, None, 1, dtype=np.bool_)]
 
     def softmax(self):
+        """Whose exponentials are rounded to halves, and then their quotients by a sum that has an order of its own."""
+        self.places = 1
         x = self.as_type(F16, 4)
         self.back(self.apply("SOFTMAX", [x], self.shape, F16, "SoftmaxOptions", beta=self.pick([1.0, 0.5])))
 

@@ -135,14 +135,14 @@ def _reference_values(case):
     return values
 
 
-def differs(delegate_path, settings, exact=False):
+def differs(delegate_path, settings, places=None):
     """For shrink(): whether the delegate's outputs differ from the reference's, or its process ends, with one of the
     `settings` (a host and options). What LiteRT's reference refuses does not count."""
 
     def fails(case):
         child = os.fork()
         if child == 0:
-            _end_with(lambda: _judge(case, delegate_path, settings, exact))
+            _end_with(lambda: _judge(case, delegate_path, settings, places))
         _, status = os.waitpid(child, 0)
         return status != 0
 
@@ -160,7 +160,7 @@ def _end_with(judge):
         os._exit(status)
 
 
-def _judge(case, delegate_path, settings, exact):
+def _judge(case, delegate_path, settings, places):
     try:
         expected = random_check.outputs_of(random_check.interpret(case.bytes), case.inputs)
     except (RuntimeError, ValueError):
@@ -169,7 +169,7 @@ def _judge(case, delegate_path, settings, exact):
         actual, _ = random_check.compared(case.bytes, case.inputs, delegate_path, host, options)
         if actual is None:
             continue
-        if any(random_check.difference(a, e, 0.0, exact) for a, e in zip(actual, expected, strict=True)):
+        if any(random_check.difference(a, e, 0.0, places) for a, e in zip(actual, expected, strict=True)):
             return True
     return False
 
@@ -187,7 +187,7 @@ def shrink_graph(seed, type_name, delegate_path, steps, directory):
     """Shrinks the graph of random_check.check() with these arguments, saves it, and says in a line what is left."""
     subject = random_check.subject(seed, type_name, steps)
     case = Case.of(subject)
-    fails = differs(delegate_path, subject.settings, subject.graph.exact)
+    fails = differs(delegate_path, subject.settings, subject.graph.places)
     if not fails(case):
         return "does not fail by itself"
     smaller = shrink(case, fails)

@@ -50,7 +50,8 @@ class Chooser:
 
 
 class RandomValues(Chooser):
-    exact = False  # whether floats of the outputs must have the reference's bits
+    # How many places of float16 the outputs' floats may be from the reference's: 0, the same bits; None, FLOAT_BOUND.
+    places = None
     # LiteRT's 8-bit SOFTMAX and LOG_SOFTMAX sum exponentials of at most 1 in Q12.19, and take the reciprocal of the sum
     # in a way that aborts the process from 512 on.
     MAX_SOFTMAX_ROW = 511
