@@ -7,6 +7,12 @@
 #include "kernels/product/constant.h"
 
 namespace fuselite::kernels {
+namespace {
+
+// Parts of a transposed convolution differ: one may have a single row, and another several.
+bool HasConstantsApart(const Product& product) { return product.constants_bytes() > 0; }
+
+}  // namespace
 
 Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescription& description,
                                   std::span<const Product> products, bool with_bias) {
@@ -49,7 +55,7 @@ Status RightSide::PackConstants(const OpDescription& op, std::span<const Product
 Status RightSide::PackPanels(const OpDescription& op, std::span<const Product> products,
                              const BuildContext& context) {
   const TensorInfo& weights = op.inputs[weights_input_];
-  const bool biased = bias_input_ >= 0 && constants_bytes_ == 0;
+  const bool biased = bias_input_ >= 0 && !std::ranges::all_of(products, HasConstantsApart);
   const TensorInfo bias = biased ? op.inputs[bias_input_] : TensorInfo();
   const PackRequest request{.source = weights.data,
                             .source_bytes = weights.bytes(),
@@ -83,6 +89,7 @@ Status RightSide::PackChannelConstants(const OpDescription& op, std::span<const 
     const ReadableConstant values(weights), biases(bias);
     for (int64_t m = 0; m < matrices_; ++m, to += constants_bytes_) {
       for (size_t i = 0; i < products.size(); ++i) {
+        if (!HasConstantsApart(products[i])) continue;
         WithMatrix(i, m, values.values(), biases.values(), [&](const RightMatrix& right) {
           products[i].PackChannelConstants(right, to + constants_at_[i]);
         });

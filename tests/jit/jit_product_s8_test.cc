@@ -31,6 +31,35 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
 
+// Of few pixels some parts have a single row of sums, whose constants lie apart from its weights,
+// and others have several, whose lie beside.
+TEST(JitProductInt8Test, PartsOfASingleRowBesideLargerOnes) {
+  using kernels::testing::RandomQuantization;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const auto depth = static_cast<int32_t>(random.Int(300, 1200));
+    const auto units = static_cast<int32_t>(random.Int(8, 40));
+    const auto size = static_cast<int32_t>(random.Int(3, 5)), pixels = (size + 2) / 3;
+    const TestTensor image =
+        RandomTensor(random, {.type = DataType::kInt8,
+                              .shape = {1, pixels, pixels, depth},
+                              .quantization = RandomQuantization(random, 1, false, -128, 127)});
+    const TestTensor filter =
+        RandomTensor(random, {.type = DataType::kInt8,
+                              .shape = {units, 4, 4, depth},
+                              .quantization = RandomQuantization(random, units, true, 0, 0)});
+    OpTester tester = kernels::testing::TransposeConvOf({1, size, size, units}, filter, image,
+                                                        kernels::Padding::kSame, 3, 3);
+    tester.Constant(RandomTensor(random, {.type = DataType::kInt32, .shape = {units}}, 4));
+    Quantization output = RandomQuantization(random, 1, false, -128, 127);
+    output.scales = {output.scale() * 50};
+    tester.Output(DataType::kInt8, output);
+    ASSERT_TRUE(tester.Infer().ok());
+    CompareInt8(tester, random);
+  }
+}
+
 // Masks that heads share, and the branches of a block: no pass over what was stored.
 TEST(JitProductInt8Test, ResidualsAreEmitted) {
   for (const Isa isa : EmittedIsas()) {
