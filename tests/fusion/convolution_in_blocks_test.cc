@@ -196,7 +196,8 @@ TEST(ConvolutionInBlocks, PairsForVectorsOf16SumsAlone) {
   const auto in_blocks =
       Contains(Field(&RewriteRecord::what, "convolve with blocks of outputs as channels"));
   const Layer layer{{1, 24, 40, 3}, 3, 3, 8};
-  EXPECT_EQ(FUSELITE_JIT != 0, ::testing::Value(RecordsFor(layer, Isa::kAvx512Vnni), in_blocks));
+  EXPECT_EQ(OfThisArchitecture(Isa::kAvx512Vnni),
+            ::testing::Value(RecordsFor(layer, Isa::kAvx512Vnni), in_blocks));
   EXPECT_THAT(RecordsFor(layer, Isa::kAmx), Not(in_blocks));
   EXPECT_THAT(RecordsFor(layer, Isa::kAvx512), Not(in_blocks));
   // Each output meets as many terms beside zeros.

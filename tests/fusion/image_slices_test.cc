@@ -40,7 +40,7 @@ int ExpectReference(const Graph& graph, float tolerance) {
   return SlicedSteps(first);
 }
 
-bool Emits() { return Fused().isa.has(Feature::kAvx2); }
+bool Emits() { return FUSELITE_JIT != 0 && Fused().isa.has(Feature::kAvx2); }
 // Whether products are scheduled by the driver, whoever computes their tiles.
 bool HasVectors() { return Fused().isa != Isa::kScalar; }
 
