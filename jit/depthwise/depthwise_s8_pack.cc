@@ -145,12 +145,15 @@ DepthwiseS8::TapRows DepthwiseS8::RowsAgain(const std::byte* filter, int64_t cha
   TapRows rows;
   std::memset(&rows, zero_point, sizeof(rows));
   TakeRows(filter, channel, channels, kx, step, &rows);
-  TapRow nearest, excess;
+  TapRow nearest;
   for (int row = 0; row < RowsOfStep(step); ++row) {
     TapRow& weights = rows[row];
-    centering.Divide(weights.data(), channels, nearest.data(), excess.data());
-    if (PlaceOfExcess(step, row) >= 0) excess.fill(0);  // it stands beside its weight
-    for (int c = 0; c < channels; ++c) weights[c] = zero_point + excess[c];
+    if (PlaceOfExcess(step, row) >= 0) {  // there it was multiplied beside them
+      weights.fill(zero_point);
+      continue;
+    }
+    centering.Divide(weights.data(), channels, nearest.data(), weights.data());
+    for (int c = 0; c < channels; ++c) weights[c] += zero_point;
   }
   return rows;
 }

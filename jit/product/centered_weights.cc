@@ -17,6 +17,11 @@ __m128i Load(const uint8_t* from) {
 }
 void Store(__m128i value, uint8_t* to) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
 
+// What each of `weights`, as int8, has more than the nearest one to its difference.
+__m128i ExcessOf(__m128i weights, __m128i zero_point) {
+  return _mm_sub_epi8(_mm_sub_epi8(weights, zero_point), _mm_subs_epi8(weights, zero_point));
+}
+
 bool HasBytes(const TensorInfo& weights) {
   return weights.type == DataType::kUInt8 || weights.type == DataType::kInt8;
 }
@@ -41,14 +46,14 @@ void Centering::Divide(const uint8_t* weights, int64_t count, uint8_t* nearest,
   const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
   int64_t k = 0;
   for (; k + 16 <= count; k += 16) {
-    const __m128i w = _mm_xor_si128(Load(weights + k), flip), fits = _mm_subs_epi8(w, zero_point);
-    Store(_mm_sub_epi8(_mm_sub_epi8(w, zero_point), fits), excess + k);
-    Store(fits, nearest + k);
+    const __m128i w = _mm_xor_si128(Load(weights + k), flip);
+    Store(_mm_subs_epi8(w, zero_point), nearest + k);
+    Store(ExcessOf(w, zero_point), excess + k);
   }
   for (; k < count; ++k) {
     const uint8_t weight = weights[k];
-    excess[k] = Excess(weight);
     nearest[k] = Nearest(weight);
+    excess[k] = Excess(weight);
   }
 }
 
@@ -56,8 +61,7 @@ void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) con
   const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
   size_t k = 0;
   for (; k + 16 <= marks.size(); k += 16) {
-    const __m128i w = _mm_xor_si128(Load(weights + k), flip);
-    const __m128i excess = _mm_sub_epi8(_mm_sub_epi8(w, zero_point), _mm_subs_epi8(w, zero_point));
+    const __m128i excess = ExcessOf(_mm_xor_si128(Load(weights + k), flip), zero_point);
     Store(_mm_or_si128(Load(marks.data() + k), excess), marks.data() + k);
   }
   for (; k < marks.size(); ++k) marks[k] |= Excess(weights[k]);

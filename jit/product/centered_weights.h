@@ -47,8 +47,8 @@ class Centering {
     return zero_point != (type == DataType::kUInt8 ? 0 : -128);
   }
 
-  // The nearest int8 of each weight, and what is left beside it, where Divides(). `nearest` may be
-  // `weights`.
+  // The nearest int8 of each weight, and what is left beside it, where Divides(). Either may be
+  // written in the weights' place.
   void Divide(const uint8_t* weights, int64_t count, uint8_t* nearest, uint8_t* excess) const;
   // Sets bits of those of `marks` whose weights, as many, have an excess.
   void MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const;

@@ -73,6 +73,7 @@ HWY_INLINE void PowersOfVectors(const T* x, int64_t exponent, T* y) {
   }
 }
 
+// n powers. Precondition: exponent != 0.
 template <class T>
 HWY_INLINE void WholePowers(const T* x, int64_t exponent, T* y, int64_t n) {
   constexpr auto kMost = static_cast<int64_t>(kVectorsOfPowers * hn::MaxLanes(Doubles()));

@@ -65,7 +65,7 @@ class UnpackedProduct {
   // From int32 to float32, in place.
   void Dequantize(const KernelArgs& args, float scale, int64_t channel, int64_t n,
                   void* sums) const;
-  // n results that go down, all of which the tail treats alike: as one row, then one by one.
+  // n integers that go down, all of which the tail treats alike: as one row, then one by one.
   void StoreDown(const KernelArgs& args, void* sums, int64_t n, std::byte* to) const;
   void Store(const KernelArgs& args, void* sums, int64_t n, int64_t row, int64_t channel) const;
 

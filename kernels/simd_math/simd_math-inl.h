@@ -301,9 +301,10 @@ HWY_INLINE void SinesOfFloats(D d, V (&x)[kCount]) {
 // Counts of pi stay below 2^14 up to here; larger values go through <cmath>.
 constexpr float kTrigonometricRange = 39000.0f;
 
-// f of the floats in[0, kVectors * Lanes(d)) in double precision: rounded once, as <cmath>'s
-// functions mostly are. LiteRT calls those, and what a rotary embedding makes of the last bit a
-// decoder quantizes. Halves of vectors are converted on their way from and to memory.
+// f(wide, x), which works on vectors x of doubles in their place, of in[0, kVectors * Lanes(d)):
+// rounded once, as <cmath>'s functions mostly are. LiteRT calls those, and what a rotary embedding
+// makes of the last bit a decoder quantizes. Halves of vectors are converted on their way from and
+// to memory.
 template <size_t kVectors, class D, class F>
 HWY_INLINE void InDoubles([[maybe_unused]] D d, const float* in, float* out, F f) {
   const hn::RepartitionToWide<D> wide;

@@ -47,7 +47,7 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
   Random random(1);
   const TestTensor weights =
       kernels::testing::RandomWeights(random, DataType::kInt8, {1500, 512}, 1500, false);
-  if (!DetectIsa().includes(Isa::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
+  if (!DetectIsa().has(Feature::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
   for (const Isa isa : {Isa::kAvxVnni, Isa::kAvx512Vnni, Isa::kAmx}) {
     RecordingStore store;
     for (const int32_t rows : {64, 1, 128, 3}) {

@@ -126,13 +126,14 @@ def switched(rng):
 
 
 def halves_apart(actual, expected):
-    """The places between numbers of float16, given as float32."""
+    """The places between numbers of float16, given as float32; many where one is no such number."""
 
     def ordered(x):
         bits = x.astype(np.float16).view(np.int16).astype(np.int32)
         return np.where(bits < 0, -(bits & 0x7FFF), bits)
 
-    return np.abs(ordered(actual) - ordered(expected))
+    is_half = actual == actual.astype(np.float16)
+    return np.where(is_half, np.abs(ordered(actual) - ordered(expected)), 1 << 16)
 
 
 def difference(actual, expected, slack=0.0, places=None):
