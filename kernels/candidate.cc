@@ -46,7 +46,7 @@ KernelPlan NothingToDo(std::string_view name) {
 
 bool PlanContext::FetchesAhead(int64_t weights_bytes) const {
   const bool stay_in_l2 = std::max(weights_bytes, constant_bytes) <= kStayInL2 * threads;
-  return !stay_in_l2 && !isa.has(Feature::kFollowsStreams);
+  return !stay_in_l2 && !isa.has(Trait::kFollowsStreams);
 }
 
 Result<PackedWeights> BuildContext::Pack(const PackRequest& request,

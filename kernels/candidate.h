@@ -36,7 +36,7 @@ struct PlanContext {
 
   // Whether a single row gains by fetching weights of so many bytes ahead: a run does not find them
   // in L2, where the one before left them, and the core does not follow them by itself
-  // (Feature::kFollowsStreams). It decides no bits.
+  // (Trait::kFollowsStreams). It decides no bits.
   bool FetchesAhead(int64_t weights_bytes) const;
 };
 

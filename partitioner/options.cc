@@ -266,7 +266,7 @@ Result<Options> ParseOptions(std::span<const KeyValue> given) {
 }
 
 Result<Isa> CapIsa(Isa cap) {
-  if (OfThisArchitecture(cap)) return cap & DetectIsa();
+  if (OfThisArchitecture(cap)) return DetectIsa().CutTo(cap);
   return Unsupported("'", IsaName(cap), "' is of another architecture; the nearest valid value is ",
                      IsaName(DetectIsa()));
 }

@@ -123,7 +123,7 @@ Isa DetectIsa() {
 std::vector<Isa> RunnableIsas() {
   std::vector<Isa> isas;
   for (const IsaPreset& preset : kPresets) {
-    if (NamedWithin(preset, DetectIsa())) isas.push_back(preset.isa & DetectIsa());
+    if (NamedWithin(preset, DetectIsa())) isas.push_back(DetectIsa().CutTo(preset.isa));
   }
   return isas;
 }

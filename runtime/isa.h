@@ -1,9 +1,10 @@
-// Which instructions code may use: a set of features, and the sets that have names.
+// Which instructions code may use and what the core is like that runs them: a set of features and
+// traits, and the sets of features that have names.
 //
 // The choice of a kernel and its emission take an Isa as an argument and ask the machine for
 // nothing, so any test can ask for any set. A feature is a line in Feature and one in the detection
-// of isa.cc; a preset, which a user names with the option `isa`, is a constant below and a row in
-// isa.cc.
+// (isa_x86.cc, isa.cc), and so is a trait; a preset, which a user names with the option `isa`, is a
+// constant below and a row in isa.cc.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +27,6 @@ enum class Feature : uint8_t {
   kAvx512Vbmi,  // bytes permuted across a whole vector
   kAvx512Bf16,
   kAmxInt8,  // tiles, and their products of 8 bits
-  // No instruction: all arithmetic of vectors of 64 bytes shares two ports, as on Intel's cores.
-  // What is spared beside the multiply-adds makes room for more of these. Zen has four ports, of
-  // which multiply-adds take two.
-  kTwoVectorPorts,
-  // No instruction: the core's own prefetchers bring what a loop reads in order from L3 as fast as
-  // L3 gives it, as on AMD's cores before Zen 5. Prefetches beside these loads take a part of their
-  // time: a Zen 4 reads 100 GB/s without and 82 with them.
-  kFollowsStreams,
   // aarch64
   kNeon,     // the baseline
   kDotProd,  // SDOT, UDOT
@@ -41,16 +34,40 @@ enum class Feature : uint8_t {
   kBf16,
 };
 
-// A set of features. Those that a feature builds upon are in a set beside it.
+// What a core is like, where that decides between two ways to compute the same. Code of either way
+// runs on every core that has its features.
+enum class Trait : uint8_t {
+  // All arithmetic of vectors of 64 bytes shares two ports, as on Intel's cores. What is spared
+  // beside the multiply-adds makes room for more of these. Zen has four ports, of which
+  // multiply-adds take two.
+  kTwoVectorPorts,
+  // The core's own prefetchers bring what a loop reads in order from L3 as fast as L3 gives it, as
+  // on AMD's cores before Zen 5. Prefetches beside these loads take a part of their time: a Zen 4
+  // reads 100 GB/s without and 82 with them.
+  kFollowsStreams,
+  // 16 floats are divided in about the time of five multiplications (2.6 cycles), as from Zen 5 on.
+  // A Zen 4 takes 10 cycles.
+  kDividesFast,
+};
+
+// A set of features and traits. Those that a feature builds upon are in a set beside it.
 class Isa {
  public:
-  constexpr Isa() = default;  // no feature
+  constexpr Isa() = default;  // nothing
   constexpr bool has(Feature feature) const { return (bits_ & Bit(feature)) != 0; }
+  constexpr bool has(Trait trait) const { return (bits_ & Bit(trait)) != 0; }
   constexpr bool includes(Isa other) const { return (bits_ & other.bits_) == other.bits_; }
   constexpr bool has_vectors() const { return has(Feature::kSsse3) || has(Feature::kNeon); }
   constexpr Isa with(Feature feature) const { return Isa(bits_ | Bit(feature)); }
+  constexpr Isa with(Trait trait) const { return Isa(bits_ | Bit(trait)); }
   constexpr Isa without(Feature feature) const { return Isa(bits_ & ~Bit(feature)); }
-  friend constexpr Isa operator&(Isa a, Isa b) { return Isa(a.bits_ & b.bits_); }
+  constexpr Isa without(Trait trait) const { return Isa(bits_ & ~Bit(trait)); }
+  // The features of this set that `preset` has, with all traits of this set: presets have none.
+  // Nothing is left where no feature is.
+  constexpr Isa CutTo(Isa preset) const {
+    const uint32_t features = bits_ & preset.bits_ & kFeatures;
+    return Isa(features == 0 ? 0 : features | (bits_ & ~kFeatures));
+  }
   friend constexpr bool operator==(Isa, Isa) = default;
   // Distinct for distinct sets, for the keys of emitted code.
   constexpr uint32_t bits() const { return bits_; }
@@ -60,7 +77,9 @@ class Isa {
       kNeon;
 
  private:
+  static constexpr uint32_t kFeatures = 0xFFFFFF;  // their bits; those of traits are above
   static constexpr uint32_t Bit(Feature feature) { return 1u << static_cast<int>(feature); }
+  static constexpr uint32_t Bit(Trait trait) { return 1u << (24 + static_cast<int>(trait)); }
   constexpr explicit Isa(uint32_t bits) : bits_(bits) {}
 
   uint32_t bits_ = 0;
@@ -69,10 +88,9 @@ class Isa {
 inline constexpr Isa Isa::kScalar;
 inline constexpr Isa Isa::kSsse3 = Isa::kScalar.with(Feature::kSsse3);
 inline constexpr Isa Isa::kSse4 = Isa::kSsse3.with(Feature::kSse4);
-inline constexpr Isa Isa::kAvx2 = Isa::kSse4.with(Feature::kAvx2).with(Feature::kFollowsStreams);
+inline constexpr Isa Isa::kAvx2 = Isa::kSse4.with(Feature::kAvx2);
 inline constexpr Isa Isa::kAvxVnni = Isa::kAvx2.with(Feature::kAvxVnni);
-inline constexpr Isa Isa::kAvx512 =  // Skylake's
-    Isa::kAvx2.with(Feature::kAvx512).with(Feature::kTwoVectorPorts);
+inline constexpr Isa Isa::kAvx512 = Isa::kAvx2.with(Feature::kAvx512);  // Skylake's
 // Processors have these from Ice Lake and Zen 4 on. Cascade Lake, which has no VBMI, is this one
 // without it.
 inline constexpr Isa Isa::kAvx512Vnni =

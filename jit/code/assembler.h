@@ -32,14 +32,12 @@ struct VectorIsa {
         avx512(isa.has(Feature::kAvx512)),
         vbmi(isa.has(Feature::kAvx512Vbmi)),
         dot(HasDotProduct(isa)),
-        divides_fast(avx512 && isa.has(Feature::kAvxVnni) && !isa.has(Feature::kTwoVectorPorts)),
+        divides_fast(avx512 && isa.has(Trait::kDividesFast)),
         bytes(avx512 ? 64 : 32) {}
 
   Isa features;
   bool avx512, vbmi, dot;
-  // Whether 16 floats are divided in about the time of five multiplications (2.6 cycles), as from
-  // Zen 5 on, of the cores with more than two ports the first with AVX-VNNI. Zen 4 takes 10 cycles.
-  bool divides_fast;
+  bool divides_fast;                       // Trait::kDividesFast, with vectors of 64 bytes
   int bytes;                               // of a vector
   int lanes() const { return bytes / 4; }  // of 32 bits
   int registers() const { return avx512 ? 32 : 16; }

@@ -18,7 +18,7 @@ namespace {
 // nanoseconds, a tenth of a layer of 16 channels, and less memory is what is won.
 constexpr int64_t kSharedWeights = 32 << 10;
 // So many rows repay flipping a block of them before its panels pass, where the flips in the panels
-// take the place of dot products (Feature::kTwoVectorPorts): of a 1x1 convolution of 512 channels
+// take the place of dot products (Trait::kTwoVectorPorts): of a 1x1 convolution of 512 channels
 // these are a fifth of the arithmetic.
 constexpr int64_t kRowsWorthFlipping = 4;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
@@ -99,7 +99,7 @@ void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
   const DepthRuns& depth = spec_.depth;
   const bool rows_are_runs =
       depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0;
-  if (!spec_.flips || !isa_.features.has(Feature::kTwoVectorPorts) || !rows_are_runs ||
+  if (!spec_.flips || !isa_.features.has(Trait::kTwoVectorPorts) || !rows_are_runs ||
       problem->groups > 1 || problem->grid.rows() < kRowsWorthFlipping) {
     return;
   }

@@ -12,7 +12,7 @@ std::optional<Isa> IsaWithTiles() {
   const Isa machine = DetectIsa();
   if (machine.has(Feature::kAmxInt8)) return machine;
   if (!machine.has(Feature::kAvx512Vnni) || !EmulateAmx()) return std::nullopt;
-  return machine.with(Feature::kAmxInt8).with(Feature::kTwoVectorPorts);
+  return machine.with(Feature::kAmxInt8).with(Trait::kTwoVectorPorts);
 }
 
 class AmxTest : public ::testing::Test {

@@ -19,8 +19,8 @@ using kernels::testing::Random;
 using kernels::testing::TestTensor;
 
 // The sets of instructions that code is emitted for on this machine: its presets and, as machines
-// with dot products may lack permutations of bytes, those without them; and the best with the
-// other number of ports, and with weights fetched ahead or not.
+// with dot products may lack permutations of bytes, those without them; and the best with each
+// trait of cores that it lacks, and without each that it has.
 inline std::vector<Isa> EmittedIsas() {
   std::vector<Isa> isas;
   for (Isa isa : RunnableIsas()) {
@@ -28,11 +28,10 @@ inline std::vector<Isa> EmittedIsas() {
   }
   const Isa best = DetectIsa();
   if (best.has(Feature::kAvx512Vbmi)) isas.push_back(best.without(Feature::kAvx512Vbmi));
-  const auto other = [&](Feature trait) {
-    return best.has(trait) ? best.without(trait) : best.with(trait);
-  };
-  if (best.has(Feature::kAvx512)) isas.push_back(other(Feature::kTwoVectorPorts));
-  if (best.has(Feature::kAvx2)) isas.push_back(other(Feature::kFollowsStreams));
+  if (!best.has(Feature::kAvx2)) return isas;
+  for (const Trait trait : {Trait::kTwoVectorPorts, Trait::kFollowsStreams, Trait::kDividesFast}) {
+    isas.push_back(best.has(trait) ? best.without(trait) : best.with(trait));
+  }
   return isas;
 }
 

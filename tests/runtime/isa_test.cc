@@ -10,12 +10,12 @@
 namespace fuselite {
 namespace {
 
-constexpr Feature kFeatures[] = {
-    Feature::kSsse3,          Feature::kSse4,           Feature::kAvx2,
-    Feature::kAvxVnni,        Feature::kAvx512,         Feature::kAvx512Vnni,
-    Feature::kAvx512Vbmi,     Feature::kAvx512Bf16,     Feature::kAmxInt8,
-    Feature::kTwoVectorPorts, Feature::kFollowsStreams, Feature::kNeon,
-    Feature::kDotProd,        Feature::kI8mm,           Feature::kBf16};
+constexpr Feature kFeatures[] = {Feature::kSsse3,      Feature::kSse4,       Feature::kAvx2,
+                                 Feature::kAvxVnni,    Feature::kAvx512,     Feature::kAvx512Vnni,
+                                 Feature::kAvx512Vbmi, Feature::kAvx512Bf16, Feature::kAmxInt8,
+                                 Feature::kNeon,       Feature::kDotProd,    Feature::kI8mm,
+                                 Feature::kBf16};
+constexpr Trait kTraits[] = {Trait::kTwoVectorPorts, Trait::kFollowsStreams, Trait::kDividesFast};
 
 TEST(Isa, NamesGoBothWays) {
   for (const IsaPreset& preset : IsaPresets()) {
@@ -38,8 +38,26 @@ TEST(Isa, IsASetOfFeatures) {
     EXPECT_TRUE(bits.insert(one.bits()).second);
     for (const Feature other : kFeatures) EXPECT_EQ(one.has(other), other == feature);
   }
-  EXPECT_EQ(Isa::kAvxVnni & Isa::kAvx512, Isa::kAvx2);
-  EXPECT_EQ(Isa::kNeon & Isa::kAvx512, Isa::kScalar);
+}
+
+TEST(Isa, HasTraitsBesideFeatures) {
+  for (const Trait trait : kTraits) {
+    const Isa one = Isa().with(trait);
+    EXPECT_TRUE(one.has(trait));
+    EXPECT_EQ(one.without(trait), Isa());
+    for (const Trait other : kTraits) EXPECT_EQ(one.has(other), other == trait);
+    for (const Feature feature : kFeatures) EXPECT_FALSE(one.has(feature));
+    for (const IsaPreset& preset : IsaPresets()) EXPECT_FALSE(preset.isa.has(trait)) << preset.name;
+  }
+}
+
+TEST(Isa, IsCutToThePresetThatAUserNames) {
+  EXPECT_EQ(Isa::kAvxVnni.CutTo(Isa::kAvx512), Isa::kAvx2);
+  EXPECT_EQ(Isa::kNeon.CutTo(Isa::kAvx512), Isa::kScalar);
+  // A core stays what it is like, whatever part of its instructions is used.
+  const Isa zen4 = Isa::kAvx512Bf16.with(Trait::kFollowsStreams);
+  EXPECT_EQ(zen4.CutTo(Isa::kAvx2), Isa::kAvx2.with(Trait::kFollowsStreams));
+  EXPECT_EQ(zen4.CutTo(Isa::kScalar), Isa::kScalar);
 }
 
 TEST(Isa, PresetsAreNamedAfterTheFeatureThatTheyHave) {
@@ -59,7 +77,7 @@ TEST(Isa, TheBestPresetIsTheMachinesOwn) {
   for (const Isa isa : isas) EXPECT_TRUE(DetectIsa().includes(isa)) << IsaName(isa);
   for (const IsaPreset& preset : IsaPresets()) {
     if (!DetectIsa().includes(preset.isa)) continue;
-    EXPECT_THAT(isas, testing::Contains(preset.isa)) << preset.name;
+    EXPECT_THAT(isas, testing::Contains(DetectIsa().CutTo(preset.isa))) << preset.name;
   }
 }
 

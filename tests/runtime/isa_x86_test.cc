@@ -45,7 +45,7 @@ Isa Found(const Machine& m) {
   return DetectX86({cpuid, xcr0, tiles});
 }
 
-const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).without(Feature::kFollowsStreams);
+const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).with(Trait::kTwoVectorPorts);
 
 std::vector<int> Bits(std::initializer_list<int> bits) { return bits; }
 
@@ -59,7 +59,6 @@ TEST(X86Features, WantEachOfTheirBits) {
     Isa left;
   };
   const Isa no_bf16 = kAll.without(Feature::kAmxInt8).without(Feature::kAvx512Bf16);
-  const Isa avx2 = Isa::kAvxVnni.without(Feature::kFollowsStreams);
   const Case cases[] = {
       {&Machine::features, Bits({0, 9}), Isa()},
       {&Machine::features, Bits({1, 19, 20, 23, 25}), Isa::kSsse3},
@@ -67,7 +66,7 @@ TEST(X86Features, WantEachOfTheirBits) {
       {&Machine::more_ebx, Bits({3, 5, 8}), Isa::kSse4},
       {&Machine::extended, Bits({5}), Isa::kSse4},
       {&Machine::subleaf_eax, Bits({4}), kAll.without(Feature::kAvxVnni)},
-      {&Machine::more_ebx, Bits({16, 17, 28, 30, 31}), avx2},
+      {&Machine::more_ebx, Bits({16, 17, 28, 30, 31}), Isa::kAvxVnni},
       {&Machine::more_ecx, Bits({1}), kAll.without(Feature::kAvx512Vbmi)},
       {&Machine::more_ecx, Bits({11}), no_bf16.without(Feature::kAvx512Vnni)},
       {&Machine::subleaf_eax, Bits({5}), no_bf16},
@@ -83,12 +82,11 @@ TEST(X86Features, WantEachOfTheirBits) {
 }
 
 TEST(X86Features, WantASystemThatSavesTheirRegisters) {
-  const Isa avx2 = Isa::kAvxVnni.without(Feature::kFollowsStreams);
   for (const auto& [bit, left] : {std::pair{1, Isa::kSse4},
                                   {2, Isa::kSse4},
-                                  {5, avx2},
-                                  {6, avx2},
-                                  {7, avx2},
+                                  {5, Isa::kAvxVnni},
+                                  {6, Isa::kAvxVnni},
+                                  {7, Isa::kAvxVnni},
                                   {17, kAll.without(Feature::kAmxInt8)},
                                   {18, kAll.without(Feature::kAmxInt8)}}) {
     Machine machine;
@@ -116,13 +114,17 @@ TEST(X86Features, AreAskedOfLeavesThatThereAre) {
 TEST(X86Features, TellTheMaker) {
   Machine machine;
   machine.vendor = 0x68747541;  // "Auth", of AuthenticAMD
-  const Isa zen5 = kAll.without(Feature::kTwoVectorPorts);
-  EXPECT_EQ(Found(machine).bits(), zen5.bits());
+  const Isa zen5 = kAll.without(Trait::kTwoVectorPorts);
+  EXPECT_EQ(Found(machine).bits(), zen5.with(Trait::kDividesFast).bits());
   machine.subleaf_eax &= ~(1u << 4);
-  const Isa zen4 = zen5.without(Feature::kAvxVnni).with(Feature::kFollowsStreams);
-  EXPECT_EQ(Found(machine).bits(), zen4.bits());
+  const Isa zen4 = zen5.without(Feature::kAvxVnni);
+  EXPECT_EQ(Found(machine).bits(), zen4.with(Trait::kFollowsStreams).bits());
   machine.vendor = 0x746E6543;  // "Cent", of CentaurHauls
-  EXPECT_EQ(Found(machine).bits(), zen5.without(Feature::kAvxVnni).bits());
+  EXPECT_EQ(Found(machine).bits(), zen4.bits());
+  // A core without vectors has no trait.
+  machine.vendor = 0x68747541;
+  machine.xcr0 = 0;
+  EXPECT_EQ(Found(machine).bits(), Isa(Isa::kSse4).bits());
 }
 
 }  // namespace
