@@ -70,7 +70,7 @@ class OpBenchmark {
       return state.SkipWithError(status.ToString().c_str());
     }
     const std::unique_ptr<PackedStore> store = NewPackedStore();
-    auto kernel = Build(candidate, {.isa = isa, .store = store.get()});
+    auto kernel = Build(candidate, {{.isa = isa}, store.get()});
     if (!kernel.ok()) return state.SkipWithError(kernel.status().ToString().c_str());
     AlignedBuffer output(op.outputs[0].bytes());
     AlignedBuffer scratch((*kernel)->scratch_bytes()), shared((*kernel)->shared_bytes());

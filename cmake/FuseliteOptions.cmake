@@ -26,10 +26,19 @@ if(NOT FUSELITE_SHARED_ROOMS)
   set(CMAKE_C_VISIBILITY_PRESET hidden)
 endif()
 
+# Which OpenMP runtime serves g++'s objects; docs/threads.md compares them. clang always brings LLVM's.
+set(FUSELITE_OPENMP gomp CACHE STRING "OpenMP runtime under g++: gomp (GCC's) or omp (LLVM's); none: plain threads")
+set_property(CACHE FUSELITE_OPENMP PROPERTY STRINGS gomp omp none)
+
+# What the project is written for.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  set(FUSELITE_ARCH x86_64)
   option(FUSELITE_JIT "Emit kernels for the model's own shapes" ON)
-else()
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
+  set(FUSELITE_ARCH aarch64)
   set(FUSELITE_JIT OFF)
+else()
+  message(FATAL_ERROR "fuselite is written for x86-64 and aarch64, not for ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
 
 find_program(CCACHE ccache)

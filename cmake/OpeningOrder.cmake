@@ -2,8 +2,8 @@
 # system maps 64 KiB around each page of a file that is touched: 1.1 MB of code that is spread over the library takes
 # 4 to 5 MB of memory, and a page fault for each 64 KiB.
 #
-# That are the functions of opening_order.txt (scripts/opening-order writes it), those that give an operator's definition, and what the
-# compiler runs when the library is loaded.
+# These are the functions of opening_order.txt (scripts/opening-order writes it), those that give an operator's
+# definition, and what the compiler runs when the library is loaded.
 function(fuselite_opening_order target)
   set(list ${PROJECT_SOURCE_DIR}/cmake/opening_order.txt)
   file(STRINGS ${list} functions)

@@ -43,7 +43,7 @@ constexpr std::string_view kOfSamples[] = {
     "DEQUANTIZE",
     "PRELU",
 };
-// The same with at least two dimensions, since they look along the last one.
+// Operators as in kOfSamples with at least two dimensions, since they look along the last one.
 constexpr std::string_view kAlongRows[] = {"SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"};
 
 // Which operand tells an operator the dimensions of its result; -1: none.

@@ -1,8 +1,6 @@
 #include "fusion/compile.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <optional>
 #include <set>
 #include <thread>
@@ -15,6 +13,7 @@
 #include "fusion/rewrite.h"
 #include "fusion/validate.h"
 #include "runtime/buffer_region.h"
+#include "runtime/caught.h"
 #include "runtime/stopwatch.h"
 #include "runtime/weights_cache.h"
 
@@ -198,15 +197,11 @@ Planner PlannerFor(const CompileOptions& options) {
 Result<std::shared_ptr<const Executable>> Compile(Graph graph, const CompileOptions& options,
                                                   CompileReport* report, Planner* planner) {
   CompileReport unread;
-  try {
+  return Guarded("compiling the partition", [&] {
     std::optional<Planner> own;
     if (planner == nullptr) planner = &own.emplace(PlannerFor(options));
     return CompileGraph(graph, options, *planner, report ? *report : unread);
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory("not enough memory to compile the partition");
-  } catch (const std::exception& e) {
-    return Internal("compiling the partition failed: ", e.what());
-  }
+  });
 }
 
 }  // namespace fuselite::fusion

@@ -66,7 +66,7 @@ struct CompileReport {
   int batch_parts = 1;
   std::vector<CacheReport> caches;  // none where nothing is cached
 
-  // Of two graphs that run one after the other.
+  // Adds the report of a graph that runs after this one.
   CompileReport& operator+=(const CompileReport& more);
 };
 

@@ -1,7 +1,5 @@
 #include "fusion/element_order.h"
 
-#include <algorithm>
-
 namespace fuselite::fusion {
 
 bool ElementOrder::TakeDimension(int64_t size, std::vector<Piece>* rest,

@@ -1,7 +1,7 @@
 // The partition as a graph: values and the nodes that make them, in an order that can run.
 //
-// Rewrites (fusion/rewrites/) change it, the planner (fusion/plan) lowers it. Values and nodes are
-// named by index; a removed one leaves a dead slot, so indices stay valid during a rewrite.
+// Rewrites (fusion/rewrites/) change it, fusion/plan/ lowers it. Values and nodes are named by
+// index; a removed one leaves a dead slot, so indices stay valid during a rewrite.
 //
 // The graph knows who makes and who reads each value, and which of two nodes runs first. A change
 // of a node takes time in proportion to its operands.
@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fusion/consumers.h"
@@ -49,6 +50,11 @@ struct Node {
   std::vector<Quantization> intermediates{};  // as OpDescription's
   int tail_inputs = 0;                        // how many of `inputs` are operands of the tail
   std::vector<int> host_nodes;  // what it stands for: the host's node indices, in order
+  // The host's operator where `op` computes it under another name: READ_VARIABLE, a RESHAPE here.
+  std::string_view host_op{};
+
+  // The operator's name as people know it. Precondition: the node is alive.
+  std::string_view name() const { return host_op.empty() ? op->name : host_op; }
 };
 
 class Graph {
@@ -83,15 +89,15 @@ class Graph {
 
   // The live node that writes the value; kNone for inputs, constants and state.
   NodeId maker(ValueId value) const { return users_[value].maker; }
-  // The same for whoever wants to compute it elsewhere: kNone too where it is made of state, which
-  // another node may write in between.
+  // maker(value) for whoever wants to compute it elsewhere: kNone too where it is made of state,
+  // which another node may write in between.
   NodeId producer(ValueId value) const;
   // The live nodes that read the value, and how many of a node's inputs do.
   const Consumers& consumers(ValueId value) const { return users_[value].consumers; }
   // The node that alone reads `value`, which nobody observes; else kNone.
   NodeId SingleConsumer(ValueId value) const;
-  // The same where it reads `value` only once: when that input is rewired, nothing reads it. (A
-  // convolution may read its own input again, as the residual in its tail.)
+  // SingleConsumer(value) where it reads `value` only once: when that input is rewired, nothing
+  // reads it. (A convolution may read its own input again, as the residual in its tail.)
   NodeId SingleUse(ValueId value) const;
 
   // What a kernel is built from: the node with its operands described. `node` need not be one of

@@ -9,19 +9,20 @@
 namespace fuselite::fusion {
 
 bool Is(const Graph& graph, NodeId node, std::string_view op);
-// The same without a tail.
+// Whether `node` is an `op` without a tail.
 bool IsBare(const Graph& graph, NodeId node, std::string_view op);
 
 // The node that makes `value`, which is not absent, if it is an `op` without a tail; else kNone.
 NodeId ProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
-// The same where one input of one node reads what it makes, and nobody observes it; kNone where
-// `value` is absent, too.
+// As ProducerIs(), where one input of one node reads what it makes, and nobody observes it; kNone
+// where `value` is absent, too.
 NodeId OwnProducerIs(const Graph& graph, ValueId value, std::string_view op);
 
 // A float32 constant of one element, in any shape; quantized ones do not count.
 std::optional<float> ScalarConstant(const Graph& graph, ValueId value);
-// Whether it is one within one part in a million of `expected`: exporters round 1/6 and the like.
+// Whether `value` is a ScalarConstant() within one part in a million of `expected`: exporters round
+// 1/6 and the like.
 bool IsScalar(const Graph& graph, ValueId value, float expected);
 
 // A list of integers as they stand for axes, shapes, paddings; nullopt where the value is known
@@ -47,7 +48,7 @@ inline bool IsByte(const TensorInfo& info) {
 // The fused activation in the node's parameters, found through the operator's field table; kNone
 // where it has none.
 kernels::Activation FusedActivation(const Node& node);
-// Whether it has neither a tail nor a fused activation.
+// Whether the node has neither a tail nor a fused activation.
 bool NothingFollows(const Node& node);
 // Precondition: the operator has the field.
 void SetFusedActivation(Node& node, kernels::Activation activation);
@@ -63,7 +64,7 @@ class PatternWalk {
   // The node that makes `value`, which is then one of the pattern's, if it is an `op` without a
   // tail and a fused activation; else kNone.
   NodeId Step(ValueId value, std::string_view op);
-  // The same where nobody else reads the value.
+  // As Step(), where nobody else reads the value.
   NodeId OwnStep(ValueId value, std::string_view op);
   ValueId In(NodeId id, int i) const { return graph_.node(id).inputs[i]; }
 

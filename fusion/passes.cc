@@ -56,7 +56,7 @@ constexpr RewriteFunction kRewrites[] = {
 // Each round works on what the one before left; patterns nest a few levels deep at most.
 constexpr int kMaxRounds = 8;
 
-// Runs one over the nodes of `order` that still live; the number of changes.
+// Runs one rewrite over the nodes of `order` that still live; returns the number of changes.
 int RunOver(std::span<const NodeId> order, RewriteFunction rewrite, Graph& graph,
             RewriteContext& context) {
   int changes = 0;

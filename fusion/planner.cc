@@ -103,19 +103,17 @@ Planner::Planner(const kernels::PlanContext& context, bool jit, const Budget& bu
     : context_(context), jit_(jit), budget_(budget), emission_(jit ? CheckEmission() : Status()) {}
 
 const Choice& Planner::Choose(const kernels::OpDescription& op) {
-  const auto [entry, is_new] = choices_.try_emplace(HashOf(op));
-  Choice& choice = entry->second;
-  if (is_new) {
-    Status allowed = budget_.CheckMemory(op.outputs);
-    if (allowed.ok()) {
-      choice = AskInFewestDimensions(op, context_, jit_, emission_);
-    } else {
-      choice.status = std::move(allowed);
-      choice.beyond_budget = true;
-    }
-    choice.key = entry->first;
+  const Hash128 key = HashOf(op);
+  if (const auto known = choices_.find(key); known != choices_.end()) return known->second;
+  Choice choice;
+  choice.status = budget_.CheckMemory(op.outputs);
+  if (choice.status.ok()) {
+    choice = AskInFewestDimensions(op, context_, jit_, emission_);
+  } else {
+    choice.beyond_budget = true;
   }
-  return choice;
+  choice.key = key;
+  return choices_.emplace(key, std::move(choice)).first->second;
 }
 
 Status Planner::BuildTogether(const std::function<Status()>& build) const {

@@ -7,7 +7,7 @@
 
 namespace fuselite::fusion {
 
-// As AsStages, of an ADD, a SUB or a function of one value whose operands and output all have one
+// AsStages() of an ADD, a SUB or a function of one value whose operands and output all have one
 // 8-bit type; without a tail of its own.
 std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId flowing);
 

@@ -36,7 +36,9 @@ bool RewriteContext::AcceptsComposite(const kernels::OpDescription& op,
 }
 
 void RewriteContext::Record(std::string_view what, const std::vector<int>& host_nodes) {
-  if (log_) log_->push_back({std::string(what), host_nodes});
+  if (log_ == nullptr) return;
+  log_->push_back({std::string(what), host_nodes});
+  SortUnique(&log_->back().host_nodes);
 }
 
 std::string RewriteRecord::ToString() const {

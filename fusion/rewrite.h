@@ -28,12 +28,13 @@ class RewriteContext {
 
   // Whether some kernel computes `op`, and makes of it the shape that its outputs[0] has.
   bool Accepts(const kernels::OpDescription& op) { return Select(op) != nullptr; }
-  // The same, and the kernel is at least as good as the one that computes `before`, which is of the
-  // same operator: what a fast kernel refuses is not fused at the price of the reference.
+  // As Accepts(), and the kernel is at least as good as the one that computes `before`, which is of
+  // the same operator: what a fast kernel refuses is not fused at the price of the reference.
+  // If so, the choice for `before` is released, as the caller replaces it.
   bool AcceptsInsteadOf(const kernels::OpDescription& before, const kernels::OpDescription& after);
-  // The same for an `op` of another operator than those that it replaces: a kernel other than the
-  // reference computes it, or the reference is all that its operator has. `heaviest`, if any, is
-  // the replaced operation that does most of the work: where the JIT computes that, it has to
+  // As Accepts(), for an `op` of another operator than those that it replaces: a kernel other than
+  // the reference computes it, or the reference is all that its operator has. `heaviest`, if any,
+  // is the replaced operation that does most of the work: where the JIT computes that, it has to
   // compute `op`, too.
   bool AcceptsComposite(const kernels::OpDescription& op,
                         const kernels::OpDescription* heaviest = nullptr);
@@ -50,7 +51,7 @@ class RewriteContext {
     return planner_.budget().CheckMemory(constants).ok();
   }
 
-  // Notes for the report that `what` changed these nodes.
+  // Notes for the report that `what` changed these nodes, in any order.
   void Record(std::string_view what, const std::vector<int>& host_nodes);
 
  private:
@@ -67,7 +68,8 @@ using RewriteFunction = bool (*)(Graph& graph, NodeId node, RewriteContext& cont
 // All of them, in the order in which they run.
 std::span<const RewriteFunction> AllRewrites();
 
-// Runs all rewrites to a fixed point.
+// Runs all rewrites, round after round, until a round changes nothing; at most kMaxRounds times
+// (passes.cc).
 void RunRewrites(Graph& graph, RewriteContext& context);
 
 // Runs one over the nodes in their order; the number of changes. Tests call it.

@@ -1,7 +1,6 @@
 #include "fusion/rows_ahead.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "fusion/match.h"
@@ -164,7 +163,7 @@ class Taker {
     body_.Replace(id, std::move(sum));
   }
 
-  // Of float weights [units, depth] the columns from `begin` to `end`, or all others.
+  // Columns [begin, end) of float weights [units, depth]; without `within`, all others.
   ValueId Columns(ValueId weights, int32_t begin, int32_t end, bool within) {
     const TensorInfo& info = body_.value(weights).info;
     const int32_t units = info.shape[0], depth = info.shape[1];

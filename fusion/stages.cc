@@ -52,13 +52,13 @@ bool AppendOwnTail(const Node& node, Stages* stages) {
 
 }  // namespace
 
-NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing) {
+NodeId TailOwnerOf(const Graph& graph, NodeId id, ValueId flowing) {
   if (flowing == kNone || graph.SingleConsumer(flowing) != id) return kNone;
-  const NodeId host = graph.producer(flowing);
-  if (host == kNone) return kNone;
-  const Node& node = graph.node(host);
+  const NodeId owner = graph.producer(flowing);
+  if (owner == kNone) return kNone;
+  const Node& node = graph.node(owner);
   const bool takes_tail = node.outputs.size() == 1 && (node.op->elementwise || node.op->takes_tail);
-  return takes_tail ? host : kNone;
+  return takes_tail ? owner : kNone;
 }
 
 std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {

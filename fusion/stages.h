@@ -21,7 +21,7 @@ inline constexpr std::string_view kChain = "FUSELITE_ELEMENTWISE";
 
 // The node whose tail could take `id` over, which alone reads its output `flowing`; kNone where
 // there is none, or it reads the host's state and must not move behind what changes that.
-NodeId TailHostOf(const Graph& graph, NodeId id, ValueId flowing);
+NodeId TailOwnerOf(const Graph& graph, NodeId id, ValueId flowing);
 
 // The stages of the elementwise node `id` (its operator, its fused activation, its tail) when
 // `flowing` is the input that comes out of a kernel's registers. nullopt where the node is not

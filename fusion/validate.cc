@@ -1,6 +1,5 @@
 #include "fusion/validate.h"
 
-#include <algorithm>
 #include <set>
 
 namespace fuselite::fusion {

@@ -1,7 +1,6 @@
 #include "interpreter/builtin_op.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "kernels/import.h"
 #include "kernels/legacy_weights.h"
 #include "kernels/stablehlo/region.h"
+#include "runtime/caught.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::interpreter {
@@ -249,12 +249,9 @@ class BuiltinOp {
 template <class Body>
 TfLiteStatus Call(TfLiteContext* context, TfLiteNode* node, Body body) {
   Subgraph& graph = Subgraph::From(context);
-  try {
-    Status status = body(*static_cast<BuiltinOp*>(node->user_data), graph);
-    return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
-  } catch (const std::exception& error) {
-    return graph.Fail(Internal(error.what()));
-  }
+  Status status =
+      Guarded("its kernel", [&] { return body(*static_cast<BuiltinOp*>(node->user_data), graph); });
+  return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
 }
 
 }  // namespace

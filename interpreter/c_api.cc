@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <cstring>
 #include <new>
-#include <string>
 
 #include "interpreter/interpreter.h"
 #include "runtime/aligned_buffer.h"
@@ -25,6 +25,7 @@ namespace fuselite::interpreter {
 namespace {
 
 thread_local Status last_status;
+thread_local bool out_of_memory = false;  // what came behind last_status
 
 FuseliteStatus Code(StatusCode code) { return static_cast<FuseliteStatus>(code); }
 static_assert(static_cast<int>(StatusCode::kInvalidArgument) == kFuseliteInvalidArgument);
@@ -36,7 +37,10 @@ static_assert(static_cast<int>(DataType::kUInt4) == kFuseliteUInt4);
 
 FuseliteStatus Report(Status status) {
   const FuseliteStatus code = Code(status.code());
-  if (!status.ok()) last_status = std::move(status);
+  if (!status.ok()) {
+    last_status = std::move(status);
+    out_of_memory = false;
+  }
   return code;
 }
 
@@ -46,10 +50,12 @@ FuseliteStatus Try(Body body) {
   try {
     return Report(body());
   } catch (const std::bad_alloc&) {
-    last_status = Status();  // no memory for a message
+    out_of_memory = true;  // a message would take memory
     return kFuseliteOutOfMemory;
   } catch (const std::exception& error) {
     return Report(Internal(error.what()));
+  } catch (...) {
+    return Report(Internal("an exception of unknown type"));
   }
 }
 
@@ -115,6 +121,9 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given,
   options.num_threads = all.num_threads > 0 ? all.num_threads : -1;
   options.preserve_all_tensors = all.preserve_tensors != 0;
   options.budget = {all.max_memory, all.max_multiply_adds};
+  if (std::isnan(all.max_memory) || std::isnan(all.max_multiply_adds)) {
+    return InvalidArgument("max_memory and max_multiply_adds of the options must be numbers");
+  }
   if (all.signature != nullptr) options.signature = all.signature;
   if (all.operator_count == 0) return options;
   if (all.operators == nullptr) return NullHandle();
@@ -134,13 +143,25 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given,
 using fuselite::Status;
 using namespace fuselite::interpreter;  // NOLINT(google-build-using-namespace): C functions only
 
-const char* FuseliteLastError() { return last_status.message().c_str(); }
+const char* FuseliteTypeName(FuseliteType type) {
+  const bool known = fuselite::IsKnownDataType(static_cast<int>(type));
+  return fuselite::DataTypeName(known ? static_cast<fuselite::DataType>(type)
+                                      : fuselite::DataType::kNone)
+      .data();
+}
 
-FuseliteStatus FuseliteLastStatus() { return Code(last_status.code()); }
+const char* FuseliteLastError() {
+  return out_of_memory ? "no memory left" : last_status.message().c_str();
+}
+
+FuseliteStatus FuseliteLastStatus() {
+  return out_of_memory ? kFuseliteOutOfMemory : Code(last_status.code());
+}
 
 FuseliteModel* FuseliteModelLoadFile(const char* path) {
   return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
     if (path == nullptr) return NullHandle();
+    if (*path == '\0') return fuselite::InvalidArgument("the path of the model is empty");
     return LoadModelFromFile(path);
   });
 }
@@ -283,6 +304,9 @@ FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, 
                                               const int32_t* dims, size_t rank) {
   return Try([&]() -> Status {
     if (interpreter == nullptr || (dims == nullptr && rank > 0)) return NullHandle();
+    if (rank > kFuseliteMaxRank) {
+      return fuselite::InvalidArgument("rank ", rank, " is more than ", kFuseliteMaxRank);
+    }
     const int input = static_cast<int>(std::min<size_t>(i, INT_MAX));
     return interpreter->interpreter->ResizeInput(input, std::span(dims, rank));
   });
@@ -338,7 +362,11 @@ FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter, size
 }
 
 void FuseliteInterpreterSetProfiling(FuseliteInterpreter* interpreter, int32_t on) {
-  if (interpreter != nullptr) interpreter->interpreter->SetProfiling(on != 0);
+  if (interpreter == nullptr) return;
+  Try([&] {
+    interpreter->interpreter->SetProfiling(on != 0);
+    return Status();
+  });
 }
 
 size_t FuseliteInterpreterTakeEvents(FuseliteInterpreter* interpreter, FuseliteProfileEvent* events,

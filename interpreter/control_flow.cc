@@ -1,7 +1,6 @@
 #include "interpreter/control_flow.h"
 
 #include <algorithm>
-#include <cstring>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -12,6 +11,7 @@
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/is_index.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -159,8 +159,7 @@ Result<int> Chosen(const TfLiteTensor& selector, bool cases, int branches) {
     return InvalidArgument("its index is not one int32");
   }
   const int index = selector.data.i32[0];
-  // Without its sign a negative index is larger than any.
-  return static_cast<uint32_t>(index) >= static_cast<uint32_t>(branches) ? branches - 1 : index;
+  return IsIndex(index, branches) ? index : branches - 1;
 }
 
 template <bool kCases>

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "interpreter/node_tensors.h"

@@ -2,6 +2,7 @@
 // refuses it, std::bad_alloc is thrown, which ends the call that needed it.
 #pragma once
 
+#include <cstddef>
 #include <cstdlib>
 #include <new>
 #include <span>

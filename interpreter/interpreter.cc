@@ -1,27 +1,15 @@
 #include "interpreter/interpreter.h"
 
 #include <algorithm>
-#include <new>
 
-#include "interpreter/builtin_op.h"
 #include "interpreter/printable.h"
 #include "interpreter/strings.h"
 #include "kernels/import.h"
+#include "runtime/caught.h"
+#include "runtime/is_index.h"
 
 namespace fuselite::interpreter {
 namespace {
-
-// The library throws nothing into its host.
-template <class Body>
-auto Guarded(Body body) -> decltype(body()) {
-  try {
-    return body();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory("the interpreter ran out of memory");
-  } catch (const std::exception& error) {
-    return Internal(error.what());
-  }
-}
 
 int FindIn(const std::vector<SignatureTensor>& tensors, std::string_view name) {
   const auto found = std::ranges::find(tensors, name, &SignatureTensor::name);
@@ -32,7 +20,7 @@ int FindIn(const std::vector<SignatureTensor>& tensors, std::string_view name) {
 
 Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const Model> model,
                                                          const InterpreterOptions& options) {
-  return Guarded([&]() -> Result<std::unique_ptr<Interpreter>> {
+  return Guarded("creating the interpreter", [&]() -> Result<std::unique_ptr<Interpreter>> {
     std::unique_ptr<Interpreter> interpreter(new Interpreter());
     SubgraphHost& host = interpreter->host_;
     host.model = std::move(model);
@@ -115,8 +103,8 @@ int Interpreter::FindOutput(const Signature& signature, std::string_view name) {
 }
 
 Status Interpreter::ResizeInput(int i, std::span<const int32_t> dims) {
-  return Guarded([&]() -> Status {
-    if (static_cast<size_t>(i) >= inputs().size()) {
+  return Guarded("resizing an input", [&]() -> Status {
+    if (!IsIndex(i, inputs().size())) {
       return InvalidArgument("there is no input ", i, ", the model has ", inputs().size());
     }
     return main().ResizeInput(inputs()[i], dims);
@@ -124,11 +112,11 @@ Status Interpreter::ResizeInput(int i, std::span<const int32_t> dims) {
 }
 
 Status Interpreter::AllocateTensors() {
-  return Guarded([&] { return main().AllocateTensors(); });
+  return Guarded("allocating tensors", [&] { return main().AllocateTensors(); });
 }
 
 Status Interpreter::SetStrings(int i, std::span<const std::byte> table) {
-  return Guarded([&]() -> Status {
+  return Guarded("setting strings", [&]() -> Status {
     tflite::TfLiteTensor& tensor = main().tensor(inputs()[i]);
     const Shape shape = input(i).shape;
     FUSELITE_ASSIGN_OR_RETURN(const auto given, ReadStringTable(table, shape.elements()));
@@ -139,7 +127,7 @@ Status Interpreter::SetStrings(int i, std::span<const std::byte> table) {
 }
 
 Status Interpreter::Invoke() {
-  Status status = Guarded([&] { return main().Invoke(); });
+  Status status = Guarded("invoking", [&] { return main().Invoke(); });
   host_.cancelled = false;
   return status;
 }
@@ -159,7 +147,7 @@ void Interpreter::ResetVariables() {
 }
 
 Status Interpreter::ApplyDelegate(tflite::TfLiteDelegate* delegate) {
-  return Guarded([&]() -> Status {
+  return Guarded("applying the delegate", [&]() -> Status {
     for (auto& graph : host_.subgraphs) {
       Status status = graph->ApplyDelegate(delegate);
       if (status.ok()) continue;
@@ -171,7 +159,7 @@ Status Interpreter::ApplyDelegate(tflite::TfLiteDelegate* delegate) {
 }
 
 Status Interpreter::RemoveDelegates() {
-  return Guarded([&]() -> Status {
+  return Guarded("removing the delegates", [&]() -> Status {
     for (auto& graph : host_.subgraphs) {
       const bool was_ready = graph->ready();
       graph->RemoveDelegates();

@@ -1,4 +1,5 @@
-// Running .tflite models without LiteRT: the C++ interface. c_api.h has the same in C.
+// Running .tflite models without LiteRT: the C++ interface. include/fuselite/interpreter.h has the
+// same in C.
 //
 //   auto model = LoadModelFromFile("model.tflite");
 //   auto interpreter = Interpreter::Create(*model);
@@ -106,6 +107,7 @@ class Interpreter {
   // Makes the invoke that is under way, or else the next one, end with kCancelled at the next
   // operator.
   void Cancel() { host_.cancelled = true; }
+  // Variable tensors; resource variables keep their values, as in LiteRT.
   void ResetVariables();
 
   // Offers every subgraph to the delegate, which must outlive the interpreter. Where it fails, the

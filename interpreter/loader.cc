@@ -8,6 +8,7 @@
 #include "interpreter/loader_internal.h"
 #include "interpreter/printable.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/is_index.h"
 #include "runtime/mapped_file.h"
 
 namespace fuselite::interpreter {
@@ -78,8 +79,7 @@ Status ReadEnds(std::string_view what, const flatbuffers::Vector<int32_t>* from,
                 size_t tensor_count, std::vector<int>& to) {
   if (from == nullptr) return Status();
   for (int index : *from) {
-    // Without its sign a negative number is larger than any.
-    if (static_cast<size_t>(index) >= tensor_count) {
+    if (!IsIndex(index, tensor_count)) {
       return InvalidArgument(what, " ", to.size(), " is tensor ", index, ", of ", tensor_count);
     }
     to.push_back(index);

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <optional>
-#include <string>
 
 #include "interpreter/loader_internal.h"
 #include "interpreter/options.h"
 #include "kernels/stablehlo/region.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::interpreter::loader {
@@ -18,8 +18,7 @@ Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* fr
   for (uint32_t i = 0; i < from->size(); ++i) {
     const int index = from->Get(i);
     const bool left_out = optional && index == -1;
-    // Without its sign a negative number is larger than any.
-    if (!left_out && static_cast<size_t>(index) >= tensor_count) {
+    if (!left_out && !IsIndex(index, tensor_count)) {
       return InvalidArgument(what, " ", i, " is tensor ", index, ", of ", tensor_count);
     }
     to.push_back(index);

@@ -1,7 +1,6 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <string>
 
 #include "interpreter/loader_internal.h"
 #include "interpreter/options.h"
@@ -10,9 +9,6 @@
 
 namespace fuselite::interpreter::loader {
 namespace {
-
-// No machine has more; sums of a few such sizes still fit in 64 bits.
-constexpr double kMaxTensorBytes = 1e15;
 
 Result<Shape> ReadShape(const schema::Tensor& tensor) {
   Shape shape;
@@ -105,9 +101,11 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
   for (uint32_t i = 0; i < scales.size(); ++i) {
     const float scale = scales.Get(i);
     const int64_t zero_point = ReadInt64(*from.zero_point(), i);
-    // Converters give biases a scale of 0 where they know none. Kernels compare it, and no more.
+    // Converters give biases a scale of 0 where they know none, which kernels compare and no more,
+    // and channels of weights that are all 0.
     const bool of_bias = tensor.type == DataType::kInt32 || tensor.type == DataType::kInt64;
-    if (!(scale > 0 || (of_bias && scale == 0)) || !std::isfinite(scale)) {
+    const bool may_be_zero = of_bias || (tensor.constant && scales.size() > 1);
+    if (!(scale > 0 || (may_be_zero && scale == 0)) || !std::isfinite(scale)) {
       return InvalidArgument("scale ", i, " is ", scale, ", expected a positive number");
     }
     if (zero_point < low || zero_point > high) {
@@ -233,7 +231,7 @@ Result<ModelTensor> ReadTensor(const Source& source, const schema::Tensor& from)
   if (!type) return Unsupported("element type ", schema_type, " is unknown");
   tensor.type = *type;
   FUSELITE_ASSIGN_OR_RETURN(tensor.shape, ReadShape(from));
-  if (static_cast<double>(tensor.shape.elements()) * BitWidth(tensor.type) / 8 > kMaxTensorBytes) {
+  if (TensorInfo{tensor.type, tensor.shape}.estimated_bytes() > kMostTensorBytes) {
     return InvalidArgument(tensor.shape.ToString(), " is too large for any machine");
   }
   FUSELITE_RETURN_IF_ERROR(ReadSignature(from, tensor));

@@ -17,6 +17,9 @@
 
 namespace fuselite::interpreter {
 
+// No machine has room for a tensor of more bytes; sums of a few such sizes still fit in 64 bits.
+inline constexpr double kMostTensorBytes = 1e15;
+
 // Scales that are tensors themselves: one for each block of `block_size` elements along `axis`.
 struct BlockwiseQuantization {
   int scales = -1;       // index of a tensor of the same subgraph

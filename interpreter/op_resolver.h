@@ -26,7 +26,7 @@ class OpResolver {
   OpResolver() = default;
   OpResolver(OpResolver&&) = default;
   OpResolver& operator=(OpResolver&&) = default;
-  // With every operator of kernels/, and the control flow that the interpreter itself runs.
+  // A resolver with every operator of kernels/, and the control flow that the interpreter runs.
   static OpResolver WithBuiltins();
 
   void AddBuiltin(int builtin_code, const tflite::TfLiteRegistration& registration,

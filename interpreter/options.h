@@ -1,5 +1,5 @@
-// Operator options between the file and our params structs, generic over the operators' field
-// tables.
+// Operator options between the file and fuselite's params structs, generic over the operators'
+// field tables.
 #pragma once
 
 #include <flatbuffers/flatbuffers.h>
@@ -13,7 +13,7 @@
 
 namespace fuselite::interpreter {
 
-// The file numbers its element types in its own way; nullopt where ours do not have the type.
+// The file numbers its element types in its own way; nullopt where DataType does not have the type.
 std::optional<DataType> DataTypeFromSchema(int schema_type);
 // -1 where the file has no such type.
 int DataTypeToSchema(DataType type);

@@ -1,10 +1,10 @@
 // Operators of this room as functions of a subgraph and a node.
 #pragma once
 
-#include <exception>
 #include <utility>
 
 #include "interpreter/subgraph.h"
+#include "runtime/caught.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::interpreter {
@@ -14,12 +14,8 @@ using NodeFunction = Status (*)(Subgraph&, const tflite::TfLiteNode&);
 template <NodeFunction kFunction>
 tflite::TfLiteStatus CallNode(tflite::TfLiteContext* context, tflite::TfLiteNode* node) {
   Subgraph& graph = Subgraph::From(context);
-  try {
-    Status status = kFunction(graph, *node);
-    return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
-  } catch (const std::exception& error) {
-    return graph.Fail(Internal(error.what()));
-  }
+  Status status = Guarded("its kernel", [&] { return kFunction(graph, *node); });
+  return status.ok() ? tflite::kTfLiteOk : graph.Fail(std::move(status));
 }
 
 template <NodeFunction kPrepare, NodeFunction kInvoke>

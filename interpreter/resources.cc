@@ -6,6 +6,7 @@
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_params.h"
 
 namespace fuselite::interpreter {
@@ -122,7 +123,7 @@ int Resources::IdOf(const std::string& container, const std::string& name) {
 }
 
 ResourceVariable* Resources::Find(int id) {
-  return id < 0 || static_cast<size_t>(id) >= variables_.size() ? nullptr : variables_[id].get();
+  return IsIndex(id, variables_.size()) ? variables_[id].get() : nullptr;
 }
 
 void AddResources(OpResolver& resolver) {

@@ -41,7 +41,7 @@ class Resources {
   // nullptr where nobody has given out the number.
   ResourceVariable* Find(int id);
 
-  // By the number that the file gives them.
+  // The hash tables, by the number that the file gives them.
   std::map<int, HashTable>& tables() { return tables_; }
 
   // CALL_ONCE has run this subgraph.

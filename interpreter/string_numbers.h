@@ -4,7 +4,6 @@
 
 #include <map>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/status.h"

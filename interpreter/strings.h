@@ -19,7 +19,7 @@ class Subgraph;
 Result<std::vector<std::string_view>> ReadStringTable(std::span<const std::byte> table,
                                                       int64_t count);
 
-// Those of a tensor, as many as its shape says; they live in its memory.
+// The strings of a tensor, as many as its shape says; they live in its memory.
 Result<std::vector<std::string_view>> ReadStrings(const tflite::TfLiteTensor& tensor);
 
 // The tensor gets these strings, the shape, and memory of its own that fits.

@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <set>
 
 #include "interpreter/builtin_op.h"
 #include "interpreter/host_memory.h"
 #include "interpreter/operator_calls.h"
-#include "interpreter/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -58,7 +58,7 @@ size_t HostBytes(const TensorInfo& info);
 
 class Subgraph {
  public:
-  // Adds `index`'s tensors and nodes; see Missing() for operators that nobody implements.
+  // Adds `index`'s tensors and nodes. kUnsupported names the operators that nobody implements.
   static Result<std::unique_ptr<Subgraph>> Build(SubgraphHost& host, int index,
                                                  const OpResolver& resolver);
   ~Subgraph();
@@ -99,12 +99,12 @@ class Subgraph {
   // For operators' prepare and invoke. Dimensions of a dynamic tensor may change at any time, of
   // others only before memory is planned.
   Status ResizeTensor(tflite::TfLiteTensor& tensor, std::span<const int> dims);
-  // The same for strings, which take so many bytes with their table and need memory at any time.
+  // ResizeTensor() for strings, which take `bytes` with their table and need memory at any time.
   Status ResizeStrings(tflite::TfLiteTensor& tensor, std::span<const int> dims, size_t bytes);
   // To be called in prepare, for an output whose shape only invoke knows.
   void SetDynamic(tflite::TfLiteTensor& tensor);
-  // Likewise, for one whose value is known in prepare: it keeps its memory, which ResizeTensor
-  // gives, until the next time.
+  // To be called in prepare, for an output whose value is known then: it keeps its memory, which
+  // ResizeTensor gives, until the next time.
   void SetPersistent(tflite::TfLiteTensor& tensor);
   // Keeps the reason and gives the code that the C interface knows. For operators of this room.
   tflite::TfLiteStatus Fail(Status status);
@@ -136,7 +136,7 @@ class Subgraph {
   void ReserveTensors();
   bool HasSideEffect(const Node& node) const;
   Status StatusOf(tflite::TfLiteStatus code, const std::string& where);
-  // The same of a node, which is named where it failed only: strings are a twentieth of the time
+  // The status of a node, which is named where it failed only: strings are a twentieth of the time
   // of a model of a few microseconds.
   Status StatusOf(tflite::TfLiteStatus code, const Node& node);
   std::string Where(const Node& node) const;
@@ -160,6 +160,9 @@ class Subgraph {
   // subgraph_invoke.cc
   Status InvokeNode(Node& node);
   Status CheckInputs(const Node& node);
+  // Copies to the tensor what its delegate keeps in memory of its own, if the tensor's is older.
+  // `reader`: the node that wants it; null: the caller of the invoke.
+  Status FetchFromDelegate(tflite::TfLiteTensor& tensor, const Node* reader);
 
   // subgraph_delegates.cc
   void ReplaceNodes(const tflite::TfLiteRegistration& registration, std::span<const int> nodes,

@@ -3,12 +3,12 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstdlib>
 #include <new>
 
 #include "interpreter/host_memory.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
+#include "runtime/is_index.h"
 
 namespace fuselite::interpreter {
 namespace {
@@ -31,9 +31,8 @@ TfLiteStatus Guarded(TfLiteContext* context, Body body) {
   return tflite::kTfLiteError;
 }
 
-// Without its sign a negative number is larger than any.
 bool IsContextType(tflite::TfLiteExternalContextType type) {
-  return static_cast<uint32_t>(type) < tflite::kTfLiteMaxExternalContexts;
+  return IsIndex(type, tflite::kTfLiteMaxExternalContexts);
 }
 
 TfLiteStatus Refuse(TfLiteContext* context, const char* function) {
@@ -47,8 +46,7 @@ struct Subgraph::ContextFunctions {
   static bool ValidNodes(const Subgraph& graph, const TfLiteIntArray* nodes) {
     if (nodes == nullptr) return false;
     for (int index : Elements(nodes)) {
-      // Without its sign a negative index is larger than any.
-      if (static_cast<size_t>(index) >= graph.nodes_.size()) return false;
+      if (!IsIndex(index, graph.nodes_.size())) return false;
     }
     return true;
   }
@@ -82,7 +80,7 @@ struct Subgraph::ContextFunctions {
                                              tflite::TfLiteNode** node,
                                              tflite::TfLiteRegistration** registration) {
     Subgraph& graph = From(context);
-    if (static_cast<size_t>(index) >= graph.nodes_.size()) {
+    if (!IsIndex(index, graph.nodes_.size())) {
       context->ReportError(context, "there is no node %d", index);
       return tflite::kTfLiteError;
     }
@@ -186,7 +184,7 @@ struct Subgraph::ContextFunctions {
 
   static TfLiteStatus AcquireSubgraph(TfLiteContext* context, int index, TfLiteContext** acquired) {
     auto& subgraphs = From(context).host_.subgraphs;
-    if (static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
+    if (!IsIndex(index, subgraphs.size())) return tflite::kTfLiteError;
     subgraphs[index]->SetDelegateFunctions(true);
     *acquired = &subgraphs[index]->context_;
     return tflite::kTfLiteOk;
@@ -194,7 +192,7 @@ struct Subgraph::ContextFunctions {
 
   static TfLiteStatus ReleaseSubgraph(TfLiteContext* context, int index) {
     auto& subgraphs = From(context).host_.subgraphs;
-    if (static_cast<size_t>(index) >= subgraphs.size()) return tflite::kTfLiteError;
+    if (!IsIndex(index, subgraphs.size())) return tflite::kTfLiteError;
     subgraphs[index]->SetDelegateFunctions(false);
     return tflite::kTfLiteOk;
   }

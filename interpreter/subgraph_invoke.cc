@@ -28,14 +28,20 @@ Status Subgraph::Invoke() {
     FUSELITE_RETURN_IF_ERROR(InvokeNode(*nodes_[plan_[position]]));
   }
   for (int output : model_.outputs) {
-    tflite::TfLiteTensor& tensor = tensors_[output];
-    if (!tensor.data_is_stale || tensor.delegate == nullptr) continue;
-    FUSELITE_RETURN_IF_ERROR(
-        StatusOf(tensor.delegate->CopyFromBufferHandle(&context_, tensor.delegate,
-                                                       tensor.buffer_handle, &tensor),
-                 "reading an output back from its delegate"));
-    tensor.data_is_stale = false;
+    FUSELITE_RETURN_IF_ERROR(FetchFromDelegate(tensors_[output], nullptr));
   }
+  return Status();
+}
+
+Status Subgraph::FetchFromDelegate(tflite::TfLiteTensor& tensor, const Node* reader) {
+  if (!tensor.data_is_stale || tensor.delegate == nullptr) return Status();
+  const std::string where =
+      reader != nullptr ? Where(*reader) : "reading an output back from its delegate";
+  auto* const copy = tensor.delegate->CopyFromBufferHandle;
+  if (copy == nullptr) return Unsupported(where, ": the delegate gives its values to nobody");
+  FUSELITE_RETURN_IF_ERROR(
+      StatusOf(copy(&context_, tensor.delegate, tensor.buffer_handle, &tensor), where));
+  tensor.data_is_stale = false;
   return Status();
 }
 
@@ -45,13 +51,8 @@ Status Subgraph::CheckInputs(const Node& node) {
   for (int input : tflite::Elements(node.node.inputs)) {
     if (input < 0) continue;
     tflite::TfLiteTensor& tensor = tensors_[input];
-    if (tensor.data_is_stale && tensor.delegate != nullptr &&
-        tensor.delegate != node.node.delegate) {
-      FUSELITE_RETURN_IF_ERROR(
-          StatusOf(tensor.delegate->CopyFromBufferHandle(&context_, tensor.delegate,
-                                                         tensor.buffer_handle, &tensor),
-                   Where(node)));
-      tensor.data_is_stale = false;
+    if (tensor.delegate != node.node.delegate) {
+      FUSELITE_RETURN_IF_ERROR(FetchFromDelegate(tensor, &node));
     }
     if (tensor.data.raw == nullptr && tensor.bytes > 0) {
       return InvalidArgument(Where(node), ": its input tensor ", input, " \"",

@@ -10,7 +10,6 @@
 
 #include "interpreter/host_memory.h"
 #include "interpreter/operator_calls.h"
-#include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 #include "runtime/arena.h"
 
@@ -31,8 +30,7 @@ Result<size_t> BytesOf(const TfLiteTensor& tensor, std::span<const int> dims) {
   TensorInfo info;
   info.type = static_cast<DataType>(tensor.type);
   info.shape = *shape;
-  constexpr double kMaxBytes = 1e15;
-  if (static_cast<double>(info.elements()) * BitWidth(info.type) / 8 > kMaxBytes) {
+  if (info.estimated_bytes() > kMostTensorBytes) {
     return OutOfMemory("no machine has the memory for ", shape->ToString());
   }
   return HostBytes(info);

@@ -1,7 +1,6 @@
 #include "interpreter/writer.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "interpreter/options.h"
 #include "interpreter/schema/tflite_generated.h"

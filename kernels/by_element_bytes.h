@@ -18,7 +18,7 @@ Result<std::unique_ptr<Kernel>> ByElementBytes(DataType type, const Build& build
     case 2: return build.template operator()<uint16_t>();
     case 4: return build.template operator()<uint32_t>();
     case 8: return build.template operator()<uint64_t>();
-    default: return Unsupported("elements of ", bytes, " bytes");
+    default: return Unsupported("does not take elements of ", bytes, " bytes");
   }
 }
 

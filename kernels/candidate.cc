@@ -1,13 +1,11 @@
 #include "kernels/candidate.h"
 
 #include <algorithm>
-#include <exception>
-#include <new>
 #include <string>
-#include <vector>
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
+#include "runtime/caught.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -16,17 +14,6 @@ namespace {
 // 5 rows of weights of 1.05 MB take 5 to 8% longer where they are fetched ahead, those of a network
 // of 2.1 MB take 12% less.
 constexpr int64_t kStayInL2 = 1280 << 10;
-
-template <class T, class Function>
-Result<T> Guarded(Function function) {
-  try {
-    return function();
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory("not enough memory to build the kernel");
-  } catch (const std::exception& e) {
-    return Internal(e.what());
-  }
-}
 
 // Whether there is nothing to do: outputs without an element, no state, and no index to check.
 // Other dimensions may be of any size, which kernels would go over row by row, or compute lengths
@@ -58,21 +45,21 @@ Result<PackedWeights> BuildContext::Pack(const PackRequest& request,
 Result<KernelPlan::KernelPtr> KernelPlan::Build(const OpDescription& op,
                                                 const BuildContext& context) const {
   if (!finish_) return draft_;
-  return Guarded<KernelPtr>([&] { return finish_(op, context); });
+  return Guarded("building the kernel",
+                 [&]() -> Result<KernelPtr> { return finish_(op, context); });
 }
 
 Result<KernelPlan> Candidate::Plan(const OpDescription& op, const PlanContext& context) const {
-  return Guarded<KernelPlan>([&]() -> Result<KernelPlan> {
-    FUSELITE_ASSIGN_OR_RETURN(KernelPlan plan, plan_ != nullptr
-                                                   ? plan_(op, context)
-                                                   : OwnPlan(build_(op, WithoutStore(context))));
+  return Guarded("planning the kernel", [&]() -> Result<KernelPlan> {
+    FUSELITE_ASSIGN_OR_RETURN(KernelPlan plan,
+                              plan_ != nullptr ? plan_(op, context) : OwnPlan(build_(op, context)));
     return GivesNothing(op) ? NothingToDo(plan.kernel().name()) : std::move(plan);
   });
 }
 
 Result<std::shared_ptr<const Kernel>> Candidate::Build(const OpDescription& op,
                                                        const BuildContext& context) const {
-  FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, Plan(op, context.plan()));
+  FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, Plan(op, context));
   return plan.Build(op, context);
 }
 

@@ -31,7 +31,7 @@ struct PlanContext {
   Isa isa = Isa::kScalar;
   Precision precision = Precision::kDefault;
   int threads = 1;
-  // Of the graph that the operation is part of: what each of its runs reads, at most. 0: unknown.
+  // At most so many bytes of constants are read by each run of the operation's graph. 0: unknown.
   int64_t constant_bytes = 0;
 
   // Whether a single row gains by fetching weights of so many bytes ahead: a run does not find them
@@ -40,23 +40,19 @@ struct PlanContext {
   bool FetchesAhead(int64_t weights_bytes) const;
 };
 
-// The same, with what building needs.
-struct BuildContext {
-  Isa isa = Isa::kScalar;
-  Precision precision = Precision::kDefault;
-  int threads = 1;
-  PackedStore* store = nullptr;  // null where nothing is packed
-  int64_t constant_bytes = 0;
+// What building needs beside the choice's context.
+struct BuildContext : PlanContext {
+  // `packed`: null where nothing is packed.
+  BuildContext(const PlanContext& context,  // NOLINT(google-explicit-constructor)
+               PackedStore* packed = nullptr)
+      : PlanContext(context), store(packed) {}
+
+  PackedStore* store;
 
   // The packed form of `request`.
   Result<PackedWeights> Pack(const PackRequest& request,
                              const std::function<void(std::byte*)>& pack) const;
-  PlanContext plan() const { return {isa, precision, threads, constant_bytes}; }
 };
-
-inline BuildContext WithoutStore(const PlanContext& context) {
-  return {context.isa, context.precision, context.threads, nullptr, context.constant_bytes};
-}
 
 // A kernel as planned. Immutable, and shared by whoever asks the same question.
 class KernelPlan {
@@ -83,7 +79,7 @@ class KernelPlan {
           return KernelPtr(std::move(kernel));
         });
   }
-  // The same where the kernel is made anew: `make(op, context)` gives Result<unique_ptr<Kernel>>.
+  // As Of(), but the kernel is made anew: `make(op, context)` gives Result<unique_ptr<Kernel>>.
   template <class Make>
   static KernelPlan MadeLater(std::unique_ptr<Kernel> draft, Make make) {
     return KernelPlan(KernelPtr(std::move(draft)),
@@ -97,7 +93,8 @@ class KernelPlan {
   KernelPlan(KernelPtr draft, Finish finish)
       : draft_(std::move(draft)), finish_(std::move(finish)) {}
 
-  // Its name, its phases, the input in whose place it computes, the memory that it asks for.
+  // Tells the kernel's name, its phases, the input in whose place it computes, and the memory that
+  // it asks for.
   const Kernel& kernel() const { return *draft_; }
   KernelPtr draft() const { return draft_; }
 
@@ -117,7 +114,7 @@ inline Result<KernelPlan> OwnPlan(Result<std::unique_ptr<Kernel>> kernel) {
 
 // Accepts with a plan, or refuses with the reason: kUnsupported, in the words of a user.
 using PlanKernel = Result<KernelPlan> (*)(const OpDescription&, const PlanContext&);
-// The same for a kernel that is its own plan: there is nothing to pack, and no store.
+// As PlanKernel, for a kernel that is its own plan: there is nothing to pack, and no store.
 using BuildKernel = Result<std::unique_ptr<Kernel>> (*)(const OpDescription&, const BuildContext&);
 
 // The plan of a kernel K that is planned by `Plan(op, PlanContext)` and gets its weights by
@@ -142,7 +139,7 @@ class Candidate {
   // Exceptions of libraries below (Xbyak, the allocator) become refusals, here and when building.
   // Where no output has an element, what the candidate accepts is a plan of no units.
   Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) const;
-  // Both steps at once, for who has no further question.
+  // Plan() and the plan's Build() at once, for who has no further question.
   Result<std::shared_ptr<const Kernel>> Build(const OpDescription& op,
                                               const BuildContext& context) const;
 

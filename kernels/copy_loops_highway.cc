@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "kernels/copy_words-inl.h"
 #include "kernels/matrix_transpose-inl.h"

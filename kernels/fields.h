@@ -2,7 +2,6 @@
 // (the model loader, the delegate's import, the model writer, validators, docs/operators.md).
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -11,7 +10,8 @@
 
 namespace fuselite::kernels {
 
-// How a field is stored in our params struct, in the file's options table and in TFLite's struct.
+// How a field is stored in fuselite's params struct, in the file's options table and in TFLite's
+// struct.
 enum class FieldKind : uint8_t {
   kInt32,  // int32_t; int in the struct
   kInt64,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace fuselite::kernels {
 namespace {
@@ -139,7 +140,7 @@ Result<ScaledDifference> MakeScaledDifference(double beta, double scale) {
   constexpr double kMost = std::numeric_limits<int32_t>::max();  // as TFLite saturates it
   const double real = std::min(beta * scale * (1 << kFractionBits), kMost);
   if (!(real > 1)) {
-    return Unsupported("an input scale of ", scale, " and a beta of ", beta);
+    return Unsupported("does not take an input scale of ", scale, " and a beta of ", beta);
   }
   ScaledDifference result{.scale = ToFixedPoint(real)};
   const double radius = ((1 << kIntegerBits) - 1) * static_cast<double>(1 << kFractionBits) /

@@ -23,7 +23,7 @@ struct FixedReciprocal {
 };
 FixedReciprocal Reciprocal(int32_t x, int integer_bits);
 
-// The same before the division: 1/x = FixedOneOverOnePlus(fraction) / 2^bits_over_unit.
+// A FixedReciprocal before the division: 1/x = FixedOneOverOnePlus(fraction) / 2^bits_over_unit.
 struct ReciprocalParts {
   int32_t fraction;
   int bits_over_unit;
@@ -33,8 +33,8 @@ ReciprocalParts SplitReciprocal(int32_t x, int integer_bits);
 // log(x) in Q5.26 of x in Q12.19 above 2^-12.
 int32_t FixedLogOfQ12(int32_t x);
 
-// Its two halves: x is r 2^k, k in Q6.25 and r in Q0.31 around sqrt(1/2), and log(r) a quotient of
-// polynomials with these coefficients.
+// The two halves of a logarithm: x is r 2^k, k in Q6.25 and r in Q0.31 around sqrt(1/2), and log(r)
+// a quotient of polynomials with these coefficients.
 struct FixedLogParts {
   int32_t r, power;
 };
@@ -64,8 +64,8 @@ struct ScaledDifference {
 // Fails unless 2^-26 < beta * scale < 16: TFLite aborts below, and overflows above.
 Result<ScaledDifference> MakeScaledDifference(double beta, double scale);
 
-// Those differences' exponentials in Q0.31 for largest - x = 0 .. 255; 0 below `least`. Sums of
-// them are taken in Q12.19, each term rounded: RoundingDivideByPowerOfTwo(value, 12).
+// The exponentials of ScaledDifferences in Q0.31 for largest - x = 0 .. 255; 0 below `least`. Sums
+// of them are taken in Q12.19, each term rounded: RoundingDivideByPowerOfTwo(value, 12).
 struct ExpTable {
   alignas(64) std::array<int32_t, 256> values;
 };

@@ -5,6 +5,7 @@
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lstm/lstm.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::kernels {
@@ -130,7 +131,7 @@ Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,
   std::vector<int> scales;
   for (int tensor : *inputs) {
     scales.push_back(-1);
-    if (tensor < 0 || static_cast<size_t>(tensor) >= context.tensors_size) continue;
+    if (!IsIndex(tensor, context.tensors_size)) continue;
     const Result<int> found = BlockScalesOf(context.tensors[tensor], context);
     if (!found.ok()) return found.status().In(internal::Join("input ", scales.size() - 1));
     scales.back() = *found;

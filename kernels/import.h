@@ -1,5 +1,5 @@
 // Turns a host's tensors into descriptions: what the nodes of every host go through, LiteRT's as
-// our own interpreter's.
+// those of fuselite's own interpreter.
 #pragma once
 
 #include <span>

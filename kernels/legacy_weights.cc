@@ -7,8 +7,8 @@
 namespace fuselite::kernels {
 namespace {
 
-// Those that old converters quantized; the recurrent ones that know of uint8 themselves are not
-// among them.
+// Operators whose weights old converters quantized; the recurrent ones that know of uint8
+// themselves are not among them.
 bool MayHaveLegacyWeights(const OperatorDef& op) {
   switch (op.builtin_code) {
     case tflite::kTfLiteBuiltinConv2d:

@@ -102,7 +102,7 @@ HWY_INLINE hn::Vec<hn::CappedTag<uint64_t, 2>> LoadFew(const std::byte* in, int6
   return hn::InterleaveLower(d, hn::Set(d, low | high << shift), hn::Zero(d));
 }
 
-// There are at most N x N elements.
+// Transposes at most N x N elements.
 template <class T>
 void TransposeEdge(const std::byte* in, int64_t in_pitch, std::byte* out, int64_t out_pitch,
                    int64_t rows, int64_t columns) {
@@ -240,8 +240,8 @@ HWY_INLINE bool DriveEachOtherOut(const CopyDim& y, int64_t row_bytes) {
   return y.size > kWays * (kWay / std::clamp<int64_t>(stride & -stride, kLineBytes, kWay));
 }
 
-// The same by lines of as many rows, which are read once, to where they lie side by side. The last
-// rows and columns may overlap those before.
+// As TransposeTiled(), by lines of as many rows, which are read once, to where they lie side by
+// side. The last rows and columns may overlap those before.
 template <class T>
 void TransposeLines(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y) {
   alignas(kLineBytes) std::byte lines[64 * kLineBytes];

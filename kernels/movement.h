@@ -54,7 +54,7 @@ void FillAround(const CopyPart& fill, const std::vector<Extent>& extents,
 // The kernel that runs a movement with scalar loops. Refuses tails.
 Result<std::unique_ptr<Kernel>> MakeMovementKernel(const OpDescription& op,
                                                    const Movement& movement);
-// The same with vectors; refuses where the ISA has none.
+// As MakeMovementKernel(), with vectors; refuses where the ISA has none.
 Result<std::unique_ptr<Kernel>> MakeVectorMovementKernel(const OpDescription& op,
                                                          const Movement& movement, Isa isa);
 

@@ -82,7 +82,7 @@ Status Infer(OpDescription& op) {
 
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {
   if (op.op->candidates.empty()) return Unsupported(op.op->name, " runs in an interpreter only");
-  return op.op->candidates.back().Build(op, {});
+  return op.op->candidates.back().Build(op, PlanContext());
 }
 
 const OperatorDef* FindOperator(int builtin_code) {

@@ -96,7 +96,8 @@ Result<std::unique_ptr<Kernel>> BuildOnBytes(const OpDescription& op, const Buil
     }
   }
   FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> inner, build(bytes, context));
-  if (inner->shared_bytes() > 0) return Unsupported("shared memory beside packed integers");
+  if (inner->shared_bytes() > 0)
+    return Unsupported("does not take shared memory beside packed integers");
   return std::unique_ptr<Kernel>(std::make_unique<OnBytes>(op, std::move(inner)));
 }
 

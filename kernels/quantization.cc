@@ -1,5 +1,6 @@
 #include "kernels/quantization.h"
 
+#include <cmath>
 #include <span>
 
 namespace fuselite::kernels {
@@ -25,16 +26,20 @@ Status Narrow(float bound, bool lower, const Quantization& quantization, int32_t
 bool IsScale(float scale) { return scale > 0 && std::isfinite(scale); }
 
 // x.scale * w.scale / output.scale, the product rounded to float first where `float_product`.
+// Converters give channels whose weights are all 0 a scale of 0; such sums become 0, and so they do
+// by the least positive scale, for which nobody needs a case of its own.
 double OutputScale(float x, float w, float output, bool float_product) {
   const float rounded = x * w;
   const double product = float_product ? static_cast<double>(rounded) : static_cast<double>(x) * w;
-  return product / output;
+  return std::max(product / output, std::numeric_limits<double>::min());
 }
 
 // What is wrong with one of the weights' scales.
 Status BadScale(const Quantization& x, const Quantization& weights) {
   for (float scale : weights.scales) {
-    if (!IsScale(scale)) return Unsupported("the weights' scale ", scale, " must be positive");
+    if (scale != 0 && !IsScale(scale)) {
+      return Unsupported("the weights' scale ", scale, " must be finite and not negative");
+    }
   }
   return Unsupported("the input's scale ", x.scale(), " overflows with those of the weights");
 }
@@ -71,15 +76,15 @@ Status CheckOutputScales(const Quantization& x, const Quantization& weights,
                        " must be positive");
   }
   if (weights.scales.empty()) return Unsupported("the weights have no scale");
-  bool positive = true;
+  bool valid = true;
   float largest = 0;
   for (const float scale : std::span(weights.scales)) {
-    positive &= scale > 0;
+    valid &= scale >= 0;
     largest = std::max(largest, scale);
   }
   const bool fits = OutputScale(x.scale(), largest, output.scale(), float_product) <=
                     std::numeric_limits<double>::max();
-  return positive && fits ? Status() : BadScale(x, weights);
+  return valid && fits ? Status() : BadScale(x, weights);
 }
 
 Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,

@@ -11,7 +11,8 @@ Status InferRowKernel(OpDescription& op) {
   if (op.tail.empty()) {
     return SetOutput(op, 0, op.outputs[0].absent() ? in.type : op.outputs[0].type, in.shape);
   }
-  if (in.type != DataType::kFloat32) return Unsupported("a tail behind a quantized operator");
+  if (in.type != DataType::kFloat32)
+    return Unsupported("does not take a tail behind a quantized operator");
   if (op.outputs[0].absent()) op.outputs[0].type = in.type;
   op.outputs[0].shape = in.shape;
   return CheckTail(op, in.type);

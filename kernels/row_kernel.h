@@ -46,7 +46,7 @@ std::unique_ptr<Kernel> MakeRowsKernel(std::string name, const OpDescription& op
                     });
 }
 
-// The same by single rows: `body(args, x, y)`.
+// As MakeRowsKernel(), by single rows: `body(args, x, y)`.
 template <class Body>
 std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
                                       ApplyTailFunction* apply, int weight, Body body) {
@@ -57,7 +57,7 @@ std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
       });
 }
 
-// The same of other types, without a tail: `body(args, x, y)` has rows of In and of Out.
+// As MakeRowKernel(), of other types, without a tail: `body(args, x, y)` has rows of In and of Out.
 // `scratch_bytes` is what `body` needs at args.scratch.
 template <class In, class Out, class Body>
 std::unique_ptr<Kernel> MakeQuantizedRowKernel(std::string name, const OpDescription& op,

@@ -33,7 +33,7 @@ class RowTail {
     return reinterpret_cast<float*>(args.scratch) + (row - first) * channels_;
   }
   float* Row(const KernelArgs& args, int64_t row) const { return Row(args, row, row); }
-  // From one such row to the next, in floats.
+  // The distance from one row of Row() to the next, in floats.
   int64_t row_pitch() const { return in_place() ? pitch_ : channels_; }
   // Rows `row` to `row + rows` lie where Row(args, ., row) is.
   void Finish(const KernelArgs& args, int64_t row, int64_t rows = 1) const {

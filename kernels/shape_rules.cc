@@ -132,7 +132,7 @@ Status RequireSized(DataType type) {
 
 Status RequireAtMost8Bytes(DataType type) {
   if (BitWidth(type) <= 64) return Status();
-  return Unsupported("elements of type ", DataTypeName(type));
+  return Unsupported("does not take elements of type ", DataTypeName(type));
 }
 
 }  // namespace fuselite::kernels

@@ -34,7 +34,7 @@ enum class IntegerTypes : uint8_t { kInt32, kInt32Or64, kInt16Or32, kSigned };
 // refused all the same. `what` names it in messages: "the axis".
 Result<std::vector<int64_t>> ReadIntegers(const TensorInfo& info, std::string_view what,
                                           IntegerTypes types);
-// The same for an operand of one element.
+// As ReadIntegers(), for an operand of one element.
 Result<int64_t> ReadInteger(const TensorInfo& info, std::string_view what, IntegerTypes types);
 
 // `axis` counted from the front; negative ones count from the back. 0 <= result < rank.
@@ -53,15 +53,15 @@ Status SetOutput(OpDescription& op, size_t i, DataType type, const Shape& shape)
 
 // What moves values as they are cannot change their scale or zero point: TFLite refuses that.
 Status RequireSameQuantization(const TensorInfo& from, const TensorInfo& to);
-// The same, for operators that also want int16 to have zero point 0.
+// As RequireSameQuantization(), for operators that also want int16 to have zero point 0.
 Status RequireKeptQuantization(const TensorInfo& from, const TensorInfo& to);
 
 // Whether rows follow each other without gaps.
 bool IsDense(const TensorInfo& info);
 // kUnsupported where any operand's rows are pitched.
 Status RequireDense(const OpDescription& op);
-// The same for the named inputs alone, where the operator has them: weights and biases known only
-// at run time, which a split or slice may have made.
+// As RequireDense(), for the named inputs alone, where the operator has them: weights and biases
+// known only at run time, which a split or slice may have made.
 Status RequireDenseInputs(const OpDescription& op, std::initializer_list<size_t> inputs);
 
 // Bytes of an element that data movement takes, or why it does not (int4, strings).

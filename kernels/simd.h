@@ -43,6 +43,8 @@
 #ifndef FUSELITE_KERNELS_SIMD_H_
 #define FUSELITE_KERNELS_SIMD_H_
 
+#include <type_traits>
+
 #include "runtime/isa.h"
 #include "runtime/status.h"
 
@@ -69,18 +71,17 @@ struct SimdTable {
   Function* neon;
 
   Function* For(Isa isa) const { return isa.has(Feature::kNeon) ? neon : nullptr; }
-#else
-  Function* For(Isa) const { return nullptr; }
 #endif
 
-  // The same, or the refusal where it is null.
+  // For(isa), or the refusal where it is null.
   Result<Function*> Require(Isa isa) const {
     if (Function* const function = For(isa); function != nullptr) return function;
     return NoVectorTarget(isa);
   }
 };
 
-// The name of the target that For(isa) gives: "avx512", "avx2", "ssse3", "neon".
+// The name of the target that For(isa) gives: "avx512", "avx2", "ssse3", "neon". Precondition:
+// isa.has_vectors().
 inline const char* SimdName(Isa isa) {
   if (isa.has(Feature::kNeon)) return "neon";
   if (isa.has(Feature::kAvx512)) return "avx512";

@@ -1,6 +1,5 @@
 #include "partitioner/branches.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include "partitioner/composites.h"

@@ -7,9 +7,9 @@
 
 namespace fuselite::partitioner {
 
-// Fills in the node's operator and the bodies of its branches; the reason why not, where one of
-// them is not ours to compute, or the host does not show the order of its ends. Inside the
-// delegate's Prepare only; `whole_structs` and `nesting` as ImportNode's.
+// Fills in the node's operator and the bodies of its branches; the reason why not, where the
+// delegate does not compute one of them, or the host does not show the order of its ends. Inside
+// the delegate's Prepare only; `whole_structs` and `nesting` as ImportNode's.
 Status ImportBranches(tflite::TfLiteContext* context, const tflite::TfLiteNode& node,
                       int builtin_code, bool whole_structs, Nesting& nesting,
                       ImportedNode& imported);

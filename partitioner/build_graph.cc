@@ -103,6 +103,7 @@ class Builder {
     node.version = imported.version;
     node.intermediates = imported.intermediates;
     node.host_nodes = {imported.host_node};
+    node.host_op = imported.host_op;
     node.inputs.reserve(imported.inputs.size());
     node.outputs.reserve(imported.outputs.size());
     for (int tensor : imported.inputs) {

@@ -1,5 +1,8 @@
 #include "partitioner/builtin_names.h"
 
+#include <string_view>
+
+#include "runtime/is_index.h"
 #include "runtime/tflite_builtin_codes.h"
 
 namespace fuselite::partitioner {
@@ -14,8 +17,7 @@ static_assert(std::size(kNames) == tflite::kTfLiteBuiltinOperatorCount);
 }  // namespace
 
 std::string BuiltinName(int builtin_code) {
-  // Without its sign a negative code is larger than any.
-  if (static_cast<size_t>(builtin_code) < std::size(kNames)) {
+  if (IsIndex(builtin_code, std::size(kNames))) {
     return std::string(kNames[builtin_code]);
   }
   return "operator " + std::to_string(builtin_code);

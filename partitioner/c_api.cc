@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -98,10 +99,16 @@ FuseliteDelegateOptions FuseliteDelegateOptionsDefault(void) {
 TfLiteDelegate* FuseliteDelegateCreate(const FuseliteDelegateOptions* options) {
   FuseliteDelegateOptions all = FuseliteDelegateOptionsDefault();
   // A caller built with an older header has fewer members.
-  if (options != nullptr) {
-    std::memcpy(&all, options, std::min(options->struct_size, sizeof all));
-  }
-  return Guarded(all.report_error, [&] {
+  const size_t given_bytes = options != nullptr ? options->struct_size : 0;
+  if (options != nullptr) std::memcpy(&all, options, std::min(given_bytes, sizeof all));
+  return Guarded(all.report_error, [&]() -> TfLiteDelegate* {
+    if (options != nullptr && given_bytes < offsetof(FuseliteDelegateOptions, isa)) {
+      Report(all.report_error,
+             ("fuselite: no delegate: struct_size of the options is " +
+              std::to_string(given_bytes) + "; begin with FuseliteDelegateOptionsDefault()")
+                 .c_str());
+      return nullptr;
+    }
     Given given;
     given.Add("num_threads", all.num_threads);
     given.Add("jit", all.jit);

@@ -57,7 +57,7 @@ class Chooser {
   }
 
  private:
-  // Takes back what cannot be ours while other nodes are the host's; how many.
+  // Gives back what the delegate cannot take while other nodes are the host's; how many.
   int Withdraw() {
     return variables_.WithdrawUnlessWhole(verdicts_) + makers_.LeaveToHostsReaders(verdicts_);
   }

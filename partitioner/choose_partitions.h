@@ -16,13 +16,13 @@ namespace fuselite::partitioner {
 // Claimed nodes that the host would join into one delegate kernel, and will after ReplaceNodes;
 // nodes and tensors are the host's.
 struct HostPartition {
-  // Of the host's struct; inputs that are left out are none.
+  // Made from the host's struct; left-out inputs are dropped.
   static HostPartition Of(const tflite::TfLiteDelegateParams& params);
   std::vector<int> nodes, inputs, outputs;
   friend bool operator==(const HostPartition&, const HostPartition&) = default;
 };
 
-// Such a partition, with its graph for inputs such as `key` says.
+// A HostPartition with its graph for inputs such as `key` says.
 struct JudgedPartition {
   HostPartition host;
   double cost = 0;  // of the nodes together

@@ -40,6 +40,11 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
     if (!inner.ok()) {
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
+    // The host forgets such a state behind each call, and keeps it in a tensor of the callee's.
+    if (inner->op != nullptr && !inner->op->state_inputs.empty()) {
+      return Unsupported("node ", index, " (", inner->op->name, ") of subgraph ", subgraph,
+                         " keeps a state");
+    }
     inner->host_node = host_node;
     body->nodes.nodes.push_back(std::make_shared<const ImportedNode>(*std::move(inner)));
   }

@@ -24,8 +24,9 @@ struct BodyEnds {
   std::span<const int> outputs;
 };
 
-// The body of `host_node`, a subgraph whose nodes are all ours; the reason why not. Inside the
-// delegate's Prepare only; `whole_structs` as ImportNode's. What is read is taken from `nesting`.
+// The body of `host_node`, a subgraph of which the delegate takes all nodes; the reason why not.
+// Inside the delegate's Prepare only; `whole_structs` as ImportNode's. What is read is taken from
+// `nesting`.
 Result<std::shared_ptr<const InlinedBody>> ReadBody(tflite::TfLiteContext* context,
                                                     const BodyEnds& ends, int subgraph,
                                                     bool whole_structs, int host_node,

@@ -63,7 +63,7 @@ void LogPlan(const PartitionReport& partition) {
   }
 }
 
-// Of all constants of a graph.
+// The bytes of all constants of a graph.
 int64_t ConstantBytes(const TfLiteContext& context) {
   const std::span tensors(context.tensors, context.tensors_size);
   int64_t bytes = 0;
@@ -118,7 +118,9 @@ DelegateState::DelegateState(Options options) : options_(std::move(options)) {}
 
 int DelegateState::ThreadsFor(const TfLiteContext* context) const {
   if (options_.num_threads > 0) return options_.num_threads;
-  if (context->recommended_num_threads > 0) return context->recommended_num_threads;
+  if (context->recommended_num_threads > 0) {
+    return std::min(context->recommended_num_threads, kMaxThreads);
+  }
   std::call_once(cores_read_, [&] { physical_cores_ = PhysicalCores(); });
   return physical_cores_;
 }
@@ -193,18 +195,32 @@ fusion::CompileOptions DelegateState::CompileOptionsFor(const TfLiteContext* con
   return compile;
 }
 
+DelegateState::GraphEntry* DelegateState::FindGraph(const TfLiteContext* context) {
+  const auto entry = std::ranges::find(graphs_, context, &GraphEntry::first);
+  return entry == graphs_.end() ? nullptr : &*entry;
+}
+
+PartitionReport* DelegateState::FindPartition(const TfLiteContext* context,
+                                              const std::vector<int>& nodes) {
+  GraphEntry* const entry = FindGraph(context);
+  if (entry == nullptr) return nullptr;
+  std::vector<PartitionReport>& partitions = entry->second.partitions;
+  const auto known = std::ranges::find(partitions, nodes, &PartitionReport::nodes);
+  return known == partitions.end() ? nullptr : &*known;
+}
+
 void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, JudgedGraph judged) {
-  const std::lock_guard lock(mutex_);
-  judged_ = {context, std::move(judged.partitions)};
-  // The same graph comes again on a resize, without its kernels.
-  const auto known = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
-  if (known == graphs_.end()) ForgetDeadGraphs();
-  facts_[context] = std::move(judged.facts);
-  const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
-  if (entry == graphs_.end()) {
-    graphs_.emplace_back(context, std::move(report));
-  } else {
-    entry->second = std::move(report);
+  {
+    const std::lock_guard lock(mutex_);
+    judged_ = {context, std::move(judged.partitions)};
+    // The same graph comes again on a resize, without its kernels.
+    if (FindGraph(context) == nullptr) ForgetDeadGraphs();
+    facts_[context] = std::move(judged.facts);
+    if (GraphEntry* const entry = FindGraph(context)) {
+      entry->second = std::move(report);
+    } else {
+      graphs_.emplace_back(context, std::move(report));
+    }
   }
   WriteExplainFile();
 }
@@ -212,39 +228,49 @@ void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, J
 void DelegateState::SetCompiled(const TfLiteContext* context, PartitionReport report,
                                 std::vector<std::shared_ptr<const Executable>> executables) {
   LogPlan(report);
-  const std::lock_guard lock(mutex_);
-  kept_[{context, report.nodes.front()}] = std::move(executables);
-  const auto entry = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
-  if (entry == graphs_.end()) return;
-  for (PartitionReport& partition : entry->second.partitions) {
-    if (partition.nodes != report.nodes) continue;
-    report.cost = partition.cost;
-    partition = std::move(report);
-    break;
+  {
+    const std::lock_guard lock(mutex_);
+    kept_[{context, report.nodes.front()}] = std::move(executables);
+    PartitionReport* const known = FindPartition(context, report.nodes);
+    if (known == nullptr) return;
+    report.cost = known->cost;
+    *known = std::move(report);
   }
   WriteExplainFile();
 }
 
-Explanation DelegateState::ExplainLocked() const {
+void DelegateState::SetFailed(const TfLiteContext* context, const std::vector<int>& nodes,
+                              const Status& status) {
+  {
+    const std::lock_guard lock(mutex_);
+    PartitionReport* const known = FindPartition(context, nodes);
+    if (known == nullptr) return;
+    PartitionReport failed;
+    failed.nodes = nodes;
+    failed.cost = known->cost;
+    failed.error = status.message();
+    *known = std::move(failed);
+  }
+  WriteExplainFile();
+}
+
+Explanation DelegateState::Explain() const {
+  const std::lock_guard lock(mutex_);
   Explanation explanation{options_, {}};
   for (const auto& [context, report] : graphs_) explanation.graphs.push_back(WithReports(report));
   return explanation;
 }
 
-Explanation DelegateState::Explain() const {
-  const std::lock_guard lock(mutex_);
-  return ExplainLocked();
-}
-
 void DelegateState::AddProfile(const TfLiteContext* context, int first_node,
                                const std::vector<StepTimes>& steps) {
-  const std::lock_guard lock(mutex_);
-  const auto graph = std::ranges::find(graphs_, context, [](const auto& g) { return g.first; });
-  const PartitionKey key{static_cast<int>(graph - graphs_.begin()), first_node};
-  AddTimes(profile_[key], steps);
-  if (!options_.profile_file.empty()) {
-    Warn(options_, WriteProfile(profile_, options_.profile_file));
+  {
+    const std::lock_guard lock(mutex_);
+    const GraphEntry* const graph = FindGraph(context);
+    if (graph == nullptr) return;
+    const PartitionKey key{static_cast<int>(graph - graphs_.data()), first_node};
+    AddTimes(profile_[key], steps);
   }
+  WriteProfileFile();
 }
 
 void DelegateState::AddEvents(int first_node, const Executable& executable,
@@ -269,7 +295,14 @@ ProfiledPartitions DelegateState::Profile() const {
 
 void DelegateState::WriteExplainFile() const {
   if (options_.explain_file.empty()) return;
-  Warn(options_, WriteExplanation(ExplainLocked(), options_.explain_file));
+  const std::lock_guard lock(writing_);
+  Warn(options_, WriteExplanation(Explain(), options_.explain_file));
+}
+
+void DelegateState::WriteProfileFile() const {
+  if (options_.profile_file.empty()) return;
+  const std::lock_guard lock(writing_);
+  Warn(options_, WriteProfile(Profile(), options_.profile_file));
 }
 
 Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std::move(options))) {
@@ -278,8 +311,28 @@ Delegate::Delegate(Options options) : state_(std::make_shared<DelegateState>(std
   c_struct_.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
 }
 
+bool Delegate::HasTaken(TfLiteContext* context) const {
+  TfLiteIntArray* plan = nullptr;
+  if (context->GetExecutionPlan(context, &plan) != kTfLiteOk) return false;
+  // The host's next call overwrites its array.
+  const std::span<const int> elements = Elements(plan);
+  const std::vector<int> nodes(elements.begin(), elements.end());
+  return std::ranges::any_of(nodes, [&](int index) {
+    TfLiteNode* node = nullptr;
+    TfLiteRegistration* registration = nullptr;
+    return context->GetNodeAndRegistration(context, index, &node, &registration) == kTfLiteOk &&
+           node != nullptr && node->delegate == &c_struct_;
+  });
+}
+
 Status Delegate::Prepare(TfLiteContext* context) {
   const Options& options = state_->options();
+  if (HasTaken(context)) {
+    constexpr const char* kTaken = "this delegate has taken the graph already";
+    if (options.verbose) std::fprintf(stderr, "fuselite: %s\n", kTaken);
+    FUSELITE_LOG(kInfo) << kTaken;
+    return Status();
+  }
   Stopwatch watch;
   GraphReport report;
   JudgedGraph judged;

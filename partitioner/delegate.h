@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "partitioner/choose_partitions.h"
@@ -73,13 +72,16 @@ class DelegateState {
   // begins: their interpreters are gone.
   void SetCompiled(const tflite::TfLiteContext* context, PartitionReport report,
                    std::vector<std::shared_ptr<const Executable>> executables);
+  // The partition could not be compiled, for a reason that the explanation then has.
+  void SetFailed(const tflite::TfLiteContext* context, const std::vector<int>& nodes,
+                 const Status& status);
   Explanation Explain() const;
 
   // Adds to the times of the graph's partition that begins at host node `first_node`, and writes
   // the profile's file.
   void AddProfile(const tflite::TfLiteContext* context, int first_node,
                   const std::vector<StepTimes>& steps);
-  // The same for single events, of the partition that `executable` runs.
+  // As AddProfile(), for single events, of the partition that `executable` runs.
   void AddEvents(int first_node, const Executable& executable, std::vector<ProfileEvent> events);
   // In the order in which they were added.
   std::vector<PartitionEvents> Events() const;
@@ -87,18 +89,27 @@ class DelegateState {
   ProfiledPartitions Profile() const;
 
  private:
-  Explanation ExplainLocked() const;
-  void WriteExplainFile() const;
+  using GraphEntry = std::pair<const tflite::TfLiteContext*, GraphReport>;
+
+  // Precondition of these three: the caller holds mutex_.
+  GraphEntry* FindGraph(const tflite::TfLiteContext* context);
+  PartitionReport* FindPartition(const tflite::TfLiteContext* context,
+                                 const std::vector<int>& nodes);
   void ForgetDeadGraphs();
+  // Write what stands then, if there is a file to write; the caller must not hold mutex_, for which
+  // a run's Cancel() may wait.
+  void WriteExplainFile() const;
+  void WriteProfileFile() const;
 
   const Options options_;
   // Read when somebody asks: some twenty files of the system, a third of the time that a delegate
   // takes to be made.
   mutable std::once_flag cores_read_;
   mutable int physical_cores_ = 1;
+  mutable std::mutex writing_;  // before mutex_: held while a file is written
   mutable std::mutex mutex_;
-  // They stand in the order in which the host showed them.
-  std::vector<std::pair<const tflite::TfLiteContext*, GraphReport>> graphs_;
+  // In the order in which the host showed the graphs.
+  std::vector<GraphEntry> graphs_;
   std::map<std::pair<const tflite::TfLiteContext*, int>,
            std::vector<std::shared_ptr<const Executable>>>
       kept_;
@@ -124,13 +135,16 @@ class Delegate {
   }
 
   // Judges the graph's nodes and takes those that are worth it. Fails only where the host does: an
-  // error of ours leaves the graph to the host, with the reason in the explanation.
+  // error of the delegate leaves the graph to the host, with the reason in the explanation.
+  // Where it has taken nodes of the graph already, nothing changes.
   Status Prepare(tflite::TfLiteContext* context);
 
   Explanation Explain() const { return state_->Explain(); }
   const std::shared_ptr<DelegateState>& state() const { return state_; }
 
  private:
+  bool HasTaken(tflite::TfLiteContext* context) const;
+
   tflite::TfLiteDelegate c_struct_{};
   std::shared_ptr<DelegateState> state_;
 };

@@ -1,7 +1,6 @@
 #include "partitioner/delegate_kernel.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "partitioner/guard.h"
@@ -137,6 +136,15 @@ LiveValues DelegateKernel::InputsOf(const TfLiteContext* context, LiveValues bef
 }
 
 Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
+  Status status = PrepareProgram(context, node);
+  if (status.ok()) return status;
+  state_->SetFailed(context, host_nodes_, status);
+  first_ = nullptr;
+  reported_ = kNothing;  // what was compiled before may be prepared again
+  return status;
+}
+
+Status DelegateKernel::PrepareProgram(TfLiteContext* context, TfLiteNode* node) {
   if (state_->ThreadsFor(context) != compile_.threads) {
     FlushProfile();
     first_ = nullptr;
@@ -154,10 +162,12 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
   const LiveValues live = InputsOf(context, {});
   FUSELITE_ASSIGN_OR_RETURN(first_, program_->SegmentAt(0, context, live, compile_));
   prepared_ = KeysOfInputs(context);
-  if (program_->made() != reported_ || first_->waits) Report(context, std::array{first_});
   if (loop_ != nullptr) turns_ = std::make_unique<LoopTurns>(loop_, condition_.get());
   FUSELITE_RETURN_IF_ERROR(SetTemporaries(node));
-  return ShapeOutputs(context, live);
+  std::vector<const Segment*> path;
+  FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, live, path));
+  if (program_->made() != reported_ || first_->waits) Report(context, path);
+  return Status();
 }
 
 Status DelegateKernel::PrepareHostCalls(TfLiteContext* context, TfLiteNode* node) {
@@ -203,20 +213,22 @@ Status DelegateKernel::SetTemporaries(TfLiteNode* node) const {
 }
 
 // As far as shapes are known before a run; the rest is dynamic.
-Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live) {
+Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live,
+                                    std::vector<const Segment*>& path) {
   const Partition& partition = program_->partition();
   int begin = 0;
   for (const Segment* segment = first_; begin < program_->size();) {
     if (begin > 0) {
       FUSELITE_ASSIGN_OR_RETURN(segment, program_->SegmentAt(begin, context, live, compile_));
     }
+    const ImportedNode& node = *partition.nodes[begin];
+    if (node.host_call == nullptr) path.push_back(segment);
     if (!segment->waits) {
       FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));
       begin = segment->end;
       Program::AddResults(*segment, live);
       continue;
     }
-    const ImportedNode& node = *partition.nodes[begin];
     if (node.host_call == nullptr) break;
     FUSELITE_ASSIGN_OR_RETURN(const bool shaped, PrepareHostCall(context, node));
     if (!shaped) break;

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "partitioner/delegate.h"
@@ -44,16 +43,21 @@ class DelegateKernel {
   std::vector<InputKey> KeysOfInputs(const tflite::TfLiteContext* context) const;
   // Whether the last Prepare() has made everything for such inputs as there are now.
   bool IsPrepared(const tflite::TfLiteContext* context) const;
-  // Prepare() where there is nothing of ours: Program::IsAllHostCalls().
+  // Prepare() where the host's kernels run all nodes: Program::IsAllHostCalls().
   Status PrepareHostCalls(tflite::TfLiteContext* context, tflite::TfLiteNode* node);
+  // What Prepare() does, which also reports what fails.
+  Status PrepareProgram(tflite::TfLiteContext* context, tflite::TfLiteNode* node);
   // Whether the node's outputs have shapes now.
   static Result<bool> PrepareHostCall(tflite::TfLiteContext* context, const ImportedNode& node);
   // The outputs of the nodes from `begin` on get their shapes from runs.
   void MakeDynamic(tflite::TfLiteContext* context, int begin) const;
   // Gives the outputs whose shapes are known theirs, and lets the others be given theirs by runs.
-  Status ShapeOutputs(tflite::TfLiteContext* context, LiveValues live);
+  // `path` receives the segments that are known so far, with the first that waits for values.
+  Status ShapeOutputs(tflite::TfLiteContext* context, LiveValues live,
+                      std::vector<const Segment*>& path);
   Status ShapeOutputs(tflite::TfLiteContext* context, const Segment& segment);
-  // Lets the host plan memory for what lies between our nodes and those that its kernel runs.
+  // Lets the host plan memory for what lies between fuselite's nodes and those that its kernel
+  // runs.
   Status SetTemporaries(tflite::TfLiteNode* node) const;
   Status RunHostCall(tflite::TfLiteContext* context, const ImportedNode& node, LiveValues& live);
   // Runs the only segment there is.

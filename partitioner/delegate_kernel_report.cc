@@ -1,4 +1,5 @@
 // What a kernel of the delegate tells of itself: its plan, and where its time goes.
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 
@@ -6,6 +7,22 @@
 #include "partitioner/loop_rows.h"
 
 namespace fuselite::partitioner {
+namespace {
+
+// The node for whose values everything behind the last segment waits, unless that is the node's
+// own.
+void AddWaitingNode(const Partition& partition, std::span<const Segment* const> path,
+                    PartitionReport& report) {
+  if (report.later_nodes.empty() || (!path.empty() && path.back()->waits)) return;
+  const auto first = std::ranges::find(partition.nodes, report.later_nodes.front(),
+                                       [](const SharedNode& node) { return node->host_node; });
+  // The shapes that the host's kernel gives stop what reads them, not the kernel itself.
+  const bool behind_call =
+      first != partition.nodes.begin() && (*std::prev(first))->host_call != nullptr;
+  report.waiting_nodes.push_back((*(behind_call ? std::prev(first) : first))->host_node);
+}
+
+}  // namespace
 
 void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segment* const> path) {
   PartitionReport report;
@@ -19,20 +36,23 @@ void DelegateKernel::Report(tflite::TfLiteContext* context, std::span<const Segm
     report.segments.push_back(segment.report);
     executables.push_back(segment.executable);
   };
+  std::vector<bool> covered(static_cast<size_t>(program_->size()), program_->IsAllHostCalls());
   for (const Segment* segment : path) {
+    std::fill(covered.begin() + segment->begin, covered.begin() + segment->end, true);
     const bool waiting = segment->waits || !segment->values.empty();
     if (waiting) report.waiting_nodes.push_back(partition.nodes[segment->begin]->host_node);
     for (const std::shared_ptr<LoopRows>& rows : segment->rows) add(rows->block());
     add(*segment);
   }
-  for (const SharedNode& node : partition.nodes) {
-    if (node->host_call != nullptr) report.host_run_nodes.push_back(node->host_node);
+  for (int i = 0; i < program_->size(); ++i) {
+    const ImportedNode& node = *partition.nodes[i];
+    if (node.host_call != nullptr) {
+      report.host_run_nodes.push_back(node.host_node);
+    } else if (!covered[i]) {
+      report.later_nodes.push_back(node.host_node);
+    }
   }
-  // No path: nothing but such nodes.
-  const int end = path.empty() ? program_->size() : path.back()->end;
-  if (end < program_->size() && !path.back()->waits) {
-    report.waiting_nodes.push_back(partition.nodes[end]->host_node);
-  }
+  AddWaitingNode(partition, path, report);
   state_->SetCompiled(context, std::move(report), std::move(executables));
   reported_ = program_->made();
 }

@@ -1,6 +1,7 @@
 #include "partitioner/explanation.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
 #include <utility>
 
@@ -29,32 +30,58 @@ std::string Ranges(const std::vector<int>& numbers) {
   return text;
 }
 
+// "node 3", "nodes 3-5 7".
+std::string Numbered(std::string_view noun, const std::vector<int>& numbers) {
+  return internal::Join(noun, numbers.size() == 1 ? " " : "s ", Ranges(numbers));
+}
+
+const char* Are(const std::vector<int>& numbers) { return numbers.size() == 1 ? " is" : " are"; }
+
 // What several things have in common, said once: lines in the order of their first mention.
 class Grouped {
  public:
-  void Add(const std::string& what, std::string where) {
+  void Add(const std::string& what, std::vector<int> where) {
     const auto at = std::ranges::find(lines_, what, &Line::what);
     Line& line = at != lines_.end() ? *at : lines_.emplace_back(Line{what, {}});
-    line.where.push_back(std::move(where));
+    line.where.insert(std::move(where));
   }
   // `place`: "step", "node".
   void Print(std::string_view heading, std::string_view place, std::ostream& out) const {
     if (lines_.empty()) return;
     out << "  " << heading << '\n';
     for (const Line& line : lines_) {
-      const bool one =
-          line.where.size() == 1 && line.where[0].find_first_of(" -") == line.where[0].npos;
-      out << "    " << line.what << " (" << place << (one ? "" : "s");
-      for (size_t i = 0; i < line.where.size(); ++i) out << (i ? ", " : " ") << line.where[i];
-      out << ")\n";
+      const bool one = line.where.size() == 1 && line.where.begin()->size() == 1;
+      out << "    " << line.what << " (" << place << (one ? " " : "s ") << Places(line.where)
+          << ")\n";
     }
   }
 
  private:
   struct Line {
     std::string what;
-    std::vector<std::string> where;
+    std::set<std::vector<int>> where;  // several numbers: they are concerned together
   };
+
+  // "3-5, 7 9": places of one number as ranges, places of several apart.
+  static std::string Places(const std::set<std::vector<int>>& where) {
+    std::string text;
+    std::vector<int> singles;
+    const auto add = [&](const std::vector<int>& numbers) {
+      if (!numbers.empty()) text += (text.empty() ? "" : ", ") + Ranges(numbers);
+    };
+    for (const std::vector<int>& place : where) {
+      const bool follows = place.size() == 1 && !singles.empty() && place[0] == singles.back() + 1;
+      if (!follows) add(std::exchange(singles, {}));
+      if (place.size() == 1) {
+        singles.push_back(place[0]);
+      } else {
+        add(place);
+      }
+    }
+    add(singles);
+    return text;
+  }
+
   std::vector<Line> lines_;
 };
 
@@ -66,12 +93,33 @@ const PartitionReport* PartitionOf(const GraphReport& graph, int node) {
   return at == graph.partitions.end() ? nullptr : &*at;
 }
 
+// Whether the host keeps all of several nodes for one reason.
+bool HaveOneReason(const std::vector<Verdict>& verdicts) {
+  return verdicts.size() > 1 && std::ranges::all_of(verdicts, [&](const Verdict& verdict) {
+           return !verdict.claimed && verdict.reason == verdicts.front().reason;
+         });
+}
+
+// "all 4 nodes (VAR_HANDLE, ASSIGN_VARIABLE) are left to the host: REASON".
+void PrintOneReason(const std::vector<Verdict>& verdicts, std::ostream& out) {
+  std::vector<std::string> operators;
+  for (const Verdict& verdict : verdicts) {
+    if (std::ranges::count(operators, verdict.op) == 0) operators.push_back(verdict.op);
+  }
+  out << "  all " << verdicts.size() << " nodes (";
+  for (size_t i = 0; i < operators.size(); ++i) out << (i ? ", " : "") << operators[i];
+  out << ") are left to the host: " << verdicts.front().reason << '\n';
+}
+
 // The nodes that no table of steps will show.
 void PrintNodes(const GraphReport& graph, std::ostream& out) {
+  if (HaveOneReason(graph.verdicts)) return PrintOneReason(graph.verdicts, out);
   TextTable table({"node", "operator", "output", "verdict"});
   for (const Verdict& verdict : graph.verdicts) {
     const PartitionReport* partition = PartitionOf(graph, verdict.host_node);
-    if (partition != nullptr && partition->compiled) continue;
+    const bool later =
+        partition != nullptr && std::ranges::count(partition->later_nodes, verdict.host_node) > 0;
+    if (partition != nullptr && partition->compiled && !later) continue;
     table.AddRow({std::to_string(verdict.host_node), verdict.op, verdict.shapes,
                   verdict.claimed ? "taken" : "left to the host: " + verdict.reason});
   }
@@ -88,7 +136,7 @@ void PrintSteps(const fusion::CompileReport& report, std::ostream& out) {
                   step.kernel, step.placement, Count(step.multiply_adds),
                   weights > 0 ? Bytes(weights) : "-"});
   }
-  table.Print(out, 2);
+  if (!table.empty()) table.Print(out, 2);
 }
 
 void PrintCache(const CacheReport& cache, std::ostream& out) {
@@ -98,47 +146,67 @@ void PrintCache(const CacheReport& cache, std::ostream& out) {
   out << '\n';
 }
 
-void PrintPartition(const PartitionReport& partition, size_t index, std::ostream& out) {
-  out << "partition " << index << ": " << Plural(partition.nodes.size(), "node") << " ("
-      << Ranges(partition.nodes) << "), " << Count(partition.cost) << " multiply-adds";
-  if (!partition.compiled) {
-    out << ", not yet prepared by the host\n";
-    return;
-  }
+// What became of the partition as a whole, behind its nodes and their multiply-adds. `main`: it is
+// of the graph that the model's callers run.
+std::string OutcomeOf(const PartitionReport& partition, bool main) {
+  if (!partition.error.empty()) return ", could not be compiled: " + partition.error;
+  if (!partition.compiled) return main ? ", not yet compiled" : ", compiled when it first runs";
   const fusion::CompileReport& report = partition.report;
   double weights = 0;
   for (const fusion::StepReport& step : report.steps) weights += step.weight_bytes;
-  out << "; " << Plural(report.steps.size(), "step") << " on "
-      << Plural(static_cast<size_t>(partition.threads), "thread") << ", weights " << Bytes(weights)
-      << ", intermediate values in " << Bytes(static_cast<double>(report.arena_bytes))
-      << (report.batch_parts > 1 ? " for each thread" : "") << ", compiled in "
-      << Fixed(partition.compile_ms, 1) << " ms\n";
-  if (report.batch_parts > 1) {
-    out << "  a batch is computed in " << report.batch_parts
+  return internal::Join("; ", Plural(report.steps.size(), "step"), " on ",
+                        Plural(static_cast<size_t>(partition.threads), "thread"), ", weights ",
+                        Bytes(weights), ", intermediate values in ",
+                        Bytes(static_cast<double>(report.arena_bytes)),
+                        report.batch_parts > 1 ? " for each thread" : "", ", compiled in ",
+                        Fixed(partition.compile_ms, 1), " ms");
+}
+
+// What the table of steps does not show of how the partition runs.
+void PrintNotes(const PartitionReport& partition, std::ostream& out) {
+  if (partition.report.batch_parts > 1) {
+    out << "  a batch is computed in " << partition.report.batch_parts
         << " parts, each of them by all steps, so that its values stay in the cache\n";
   }
   if (!partition.waiting_nodes.empty()) {
-    out << "  shapes depend on values at " << Ranges(partition.waiting_nodes)
-        << ": what follows is compiled while it runs, once for each shape\n";
+    const std::vector<int>& later = partition.later_nodes;
+    out << "  the shapes behind " << Numbered("node", partition.waiting_nodes)
+        << " depend on values: "
+        << (later.empty() ? "what follows is" : Numbered("node", later) + Are(later))
+        << " compiled while the model runs, once for each shape\n";
   }
   if (!partition.host_run_nodes.empty()) {
-    out << "  the host's kernel runs the subgraphs of " << Ranges(partition.host_run_nodes)
+    out << "  the host's kernel runs the subgraphs of "
+        << Numbered("node", partition.host_run_nodes)
         << " inside the partition: the host does not say in which order they give their results\n";
   }
+}
+
+void PrintPartition(const PartitionReport& partition, size_t index, bool main, std::ostream& out) {
+  out << "partition " << index << ": " << Plural(partition.nodes.size(), "node") << " ("
+      << Ranges(partition.nodes) << "), " << Count(partition.cost) << " multiply-adds"
+      << OutcomeOf(partition, main) << '\n';
+  if (!partition.compiled) return;
+  PrintNotes(partition, out);
+  const fusion::CompileReport& report = partition.report;
   PrintSteps(report, out);
   for (const CacheReport& cache : report.caches) PrintCache(cache, out);
 
   Grouped refusals, rewrites;
   for (size_t i = 0; i < report.steps.size(); ++i) {
     for (const fusion::Refusal& refusal : report.steps[i].refusals) {
-      refusals.Add("not " + refusal.candidate + ": " + refusal.reason, std::to_string(i));
+      refusals.Add(refusal.candidate + ": " + refusal.reason, {static_cast<int>(i)});
     }
   }
   for (const fusion::RewriteRecord& rewrite : report.rewrites) {
-    rewrites.Add(rewrite.what, Ranges(rewrite.host_nodes));
+    rewrites.Add(rewrite.what, rewrite.host_nodes);
   }
-  refusals.Print("faster kernels that refused:", "step", out);
+  refusals.Print("faster kernels that could not be used:", "step", out);
   rewrites.Print("rewrites:", "node", out);
+  const std::vector<int> rest = NodesWithoutStep(partition);
+  if (!rest.empty()) {
+    out << "  computed within other steps or not needed: " << Numbered("node", rest) << '\n';
+  }
 }
 
 }  // namespace
@@ -148,6 +216,22 @@ GraphReport WithReports(GraphReport graph) {
     for (const auto& segment : std::exchange(partition.segments, {})) partition.report += *segment;
   }
   return graph;
+}
+
+std::vector<int> NodesWithoutStep(const PartitionReport& partition) {
+  if (!partition.compiled) return {};
+  std::set<int> rest(partition.nodes.begin(), partition.nodes.end());
+  const auto leave_out = [&](const std::vector<int>& named) {
+    for (const int node : named) rest.erase(node);
+  };
+  for (const fusion::StepReport& step : partition.report.steps) leave_out(step.host_nodes);
+  for (const fusion::RewriteRecord& rewrite : partition.report.rewrites) {
+    leave_out(rewrite.host_nodes);
+  }
+  leave_out(partition.waiting_nodes);
+  leave_out(partition.later_nodes);
+  leave_out(partition.host_run_nodes);
+  return {rest.begin(), rest.end()};
 }
 
 TextTable OpeningTimes(const Explanation& explanation) {
@@ -194,7 +278,7 @@ std::string ToText(const Explanation& explanation) {
     if (!graph.error.empty()) out << "error: " << graph.error << '\n';
     PrintNodes(graph, out);
     for (size_t p = 0; p < graph.partitions.size(); ++p) {
-      PrintPartition(graph.partitions[p], p, out);
+      PrintPartition(graph.partitions[p], p, i == 0, out);
     }
   }
   return std::move(out).str();

@@ -16,14 +16,17 @@ struct PartitionReport {
   std::vector<int> nodes;  // the host's
   double cost = 0;
   bool compiled = false;  // false until the host has prepared it
+  std::string error;      // why it could not be compiled, where the host has tried
   int threads = 0;
   double compile_ms = 0;
   // The nodes whose outputs' shapes depend on values. `report` has what the last shapes led to.
   std::vector<int> waiting_nodes;
-  // Those whose subgraphs the host's kernel runs inside the partition: loops turn by turn, unless
-  // the body's partition computes several turns in one call.
+  // The nodes whose subgraphs the host's kernel runs inside the partition: loops turn by turn,
+  // unless the body's partition computes several turns in one call.
   std::vector<int> host_run_nodes;
-  // Of all segments, for who looks at it (WithReports); `segments` has them until then.
+  // The nodes behind waiting nodes, and these themselves, that no run has yet shown the shapes of.
+  std::vector<int> later_nodes;
+  // The reports of all segments in one, as WithReports() leaves it; until then `segments` has them.
   fusion::CompileReport report;
   std::vector<std::shared_ptr<const fusion::CompileReport>> segments;
 };
@@ -38,6 +41,10 @@ struct GraphReport {
 
 // The report of each partition out of those of its segments.
 GraphReport WithReports(GraphReport graph);
+
+// The nodes of a compiled partition that nothing else in its report names: other steps compute
+// them, too, or nobody reads what they give.
+std::vector<int> NodesWithoutStep(const PartitionReport& partition);
 
 struct Explanation {
   Options options;

@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <map>
 #include <set>
 #include <sstream>
@@ -46,7 +45,7 @@ class DotGraph {
     out_ << "  }\n";
   }
 
-  // Also a node that was taken and then needed no step of its own.
+  // Writes a node that the host runs, or one that was taken and then needed no step of its own.
   void WriteHostNode(const Verdict& verdict) {
     const std::string name = prefix_ + "n" + std::to_string(verdict.host_node);
     out_ << "  " << name << " [shape=ellipse, style=" << (verdict.claimed ? "dashed" : "filled")

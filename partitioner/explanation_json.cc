@@ -30,6 +30,7 @@ Json PartitionJson(const PartitionReport& partition) {
   Json json = {{"nodes", partition.nodes},
                {"multiply_adds", partition.cost},
                {"compiled", partition.compiled}};
+  if (!partition.error.empty()) json["error"] = partition.error;
   if (!partition.compiled) return json;
   json["threads"] = partition.threads;
   json["compile_ms"] = partition.compile_ms;
@@ -40,7 +41,9 @@ Json PartitionJson(const PartitionReport& partition) {
                         {"kernels", times.kernels},
                         {"memory", times.memory}};
   json["waiting_nodes"] = partition.waiting_nodes;
+  json["later_nodes"] = partition.later_nodes;
   json["host_run_nodes"] = partition.host_run_nodes;
+  json["nodes_without_step"] = NodesWithoutStep(partition);
   json["arena_bytes"] = partition.report.arena_bytes;
   json["batch_parts"] = partition.report.batch_parts;
   json["caches"] = Json::array();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 
+#include "partitioner/host_outputs.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/tflite_params.h"
@@ -37,6 +39,12 @@ Status CheckTensors(const TfLiteContext& context, std::span<const int> tensors) 
   return Status();
 }
 
+// Gives output `to` the shape that input `from` has.
+Status ShapeAs(TfLiteContext* context, int from, int to) {
+  FUSELITE_ASSIGN_OR_RETURN(const TensorInfo info, ImportHostTensor(*context, from));
+  return Resize(context, to, info.shape);
+}
+
 }  // namespace
 
 Result<std::shared_ptr<HostCall>> HostCall::Take(const TfLiteNode& node,
@@ -54,6 +62,8 @@ Result<std::shared_ptr<HostCall>> HostCall::Take(const TfLiteNode& node,
       own.temporaries == nullptr) {
     return OutOfMemory("no memory for a node");
   }
+  const std::span<const int> outputs = Elements(node.outputs);
+  call->outputs_.assign(outputs.begin(), outputs.end());
   own.user_data = node.user_data;
   own.builtin_data = node.builtin_data;
   call->prepare_ = registration.prepare;
@@ -82,9 +92,43 @@ bool HostCall::IsPrepared(const TfLiteContext* context) const {
       });
 }
 
+Status HostCall::ShapeHandedOn(TfLiteContext* context) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (node_.outputs->data[i] == outputs_[i]) continue;
+    const TfLiteTensor& input = context->tensors[node_.inputs->data[i]];
+    TfLiteTensor& output = context->tensors[outputs_[i]];
+    if (input.allocation_type == kTfLiteDynamic && output.allocation_type != kTfLiteDynamic) {
+      output.allocation_type = kTfLiteDynamic;
+      output.data.data = nullptr;
+    }
+    FUSELITE_RETURN_IF_ERROR(ShapeAs(context, node_.inputs->data[i], outputs_[i]));
+  }
+  return Status();
+}
+
+Status HostCall::CopyHandedOn(TfLiteContext* context) const {
+  for (size_t i = 0; i < outputs_.size(); ++i) {
+    if (node_.outputs->data[i] == outputs_[i]) continue;
+    const TfLiteTensor& input = context->tensors[node_.inputs->data[i]];
+    TfLiteTensor& output = context->tensors[outputs_[i]];
+    // It may have become dynamic since it was given a shape, with others whose shapes change.
+    if (output.allocation_type == kTfLiteDynamic) {
+      FUSELITE_RETURN_IF_ERROR(ShapeAs(context, node_.inputs->data[i], outputs_[i]));
+    }
+    if (output.data.data == nullptr || input.bytes == 0) continue;  // nobody reads it
+    if (output.bytes != input.bytes) {
+      return Internal("the host gives tensor ", outputs_[i], " ", output.bytes, " bytes of ",
+                      input.bytes);
+    }
+    std::memcpy(output.data.data, input.data.data, input.bytes);
+  }
+  return Status();
+}
+
 Status HostCall::Prepare(TfLiteContext* context) {
   prepared_.clear();
   if (prepare_(context, &node_) != kTfLiteOk) return Internal("the host does not prepare it");
+  FUSELITE_RETURN_IF_ERROR(ShapeHandedOn(context));
   for (int tensor : Elements(node_.inputs)) {
     const std::span<const int> dims = Elements(context->tensors[tensor].dims);
     prepared_.emplace_back(dims.begin(), dims.end());
@@ -94,7 +138,8 @@ Status HostCall::Prepare(TfLiteContext* context) {
 
 Status HostCall::Invoke(TfLiteContext* context) {
   if (!IsPrepared(context)) FUSELITE_RETURN_IF_ERROR(Prepare(context));
-  return invoke_(context, &node_) == kTfLiteOk ? Status() : Internal("the host does not run it");
+  if (invoke_(context, &node_) != kTfLiteOk) return Internal("the host does not run it");
+  return CopyHandedOn(context);
 }
 
 Status ImportHostCall(const TfLiteContext& context, const TfLiteNode& node,

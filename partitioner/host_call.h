@@ -36,15 +36,22 @@ class HostCall {
   HostCall() = default;
   // Whether the inputs have the shapes for which it was prepared. Every run asks.
   bool IsPrepared(const tflite::TfLiteContext* context) const;
+  // LiteRT's WHILE leaves out a result that its body hands on unchanged, where no node of the
+  // host's reads it: readers inside partitions do not count. Such results are the inputs, and have
+  // to be given to these readers: Shape...() once it is prepared, Copy...() once it has run.
+  Status ShapeHandedOn(tflite::TfLiteContext* context) const;
+  Status CopyHandedOn(tflite::TfLiteContext* context) const;
 
+  // The host's kernel may take outputs out of it.
   tflite::TfLiteNode node_{};
+  std::vector<int> outputs_;  // as the host has them
   decltype(tflite::TfLiteRegistration::prepare) prepare_ = nullptr;
   decltype(tflite::TfLiteRegistration::invoke) invoke_ = nullptr;
   std::vector<std::vector<int>> prepared_;  // the inputs' shapes
 };
 
 // Makes `imported` a node that its host's kernel runs. Whether something is gained, which is where
-// all nodes of its subgraphs are ours, whoever judges it finds out. `whole_structs` as
+// the delegate takes all nodes of its subgraphs, whoever judges it finds out. `whole_structs` as
 // ImportNode's.
 Status ImportHostCall(const tflite::TfLiteContext& context, const tflite::TfLiteNode& node,
                       const tflite::TfLiteRegistration& registration, bool whole_structs,

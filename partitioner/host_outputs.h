@@ -14,8 +14,9 @@ Status CopyTo(tflite::TfLiteTensor& tensor, const ConstantOutput& constant);
 
 bool IsMemoryOfTheUser(const tflite::TfLiteTensor& tensor);
 
-// As the host's own kernels do it: what is known when preparing lies in memory of the tensor's own,
-// where whoever prepares later finds it. Memory that the user has given is filled at each run.
+// Shows a constant output to the host as its own kernels do: what is known when preparing lies in
+// memory of the tensor's own, where whoever prepares later finds it. Memory that the user has given
+// is filled at each run.
 Status Publish(tflite::TfLiteContext* context, const ConstantOutput& constant);
 
 }  // namespace fuselite::partitioner

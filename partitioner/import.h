@@ -1,4 +1,4 @@
-// From the host's structs to our own, one node at a time.
+// From the host's structs to fuselite's, one node at a time.
 #pragma once
 
 #include <memory>
@@ -17,7 +17,7 @@ namespace fuselite::partitioner {
 struct InlinedBody;
 class HostCall;
 
-// A node that some operator of ours stands for; tensors are the host's indices.
+// A node that some operator of fuselite stands for; tensors are the host's indices.
 struct ImportedNode {
   int host_node = -1;
   const kernels::OperatorDef* op = nullptr;  // null: nothing is left to be computed
@@ -32,6 +32,7 @@ struct ImportedNode {
   std::vector<std::shared_ptr<const InlinedBody>> branches{};
   // For a node that the host's own kernel runs inside the partition (host_call.h).
   std::shared_ptr<HostCall> host_call{};
+  std::string_view host_op{};  // fusion::Node's
 };
 using SharedNode = std::shared_ptr<const ImportedNode>;
 
@@ -68,7 +69,7 @@ class NestingLevel {
 
 // Works while the host's graph may be looked at: inside the delegate's Prepare. `whole_structs`:
 // whether this host's parameter structs have all fields, whatever the node's version
-// (HasSubgraphFunctions). kUnsupported where the operator is not ours to take: custom, not
+// (HasSubgraphFunctions). kUnsupported where the delegate cannot take the operator: custom, not
 // implemented, taken by another delegate. `nesting`: of the node whose subgraph is being read;
 // null: of none.
 Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, bool whole_structs,
@@ -76,7 +77,7 @@ Result<ImportedNode> ImportNode(tflite::TfLiteContext* context, int node_index, 
 
 // How messages call the operator of a node: "CONV_2D", "custom operator Foo".
 std::string NodeName(const tflite::TfLiteRegistration& registration);
-// As messages name a tensor: "tensor 3 'conv/bias'".
+// The tensor's name as messages have it: "tensor 3 'conv/bias'".
 std::string TensorName(const tflite::TfLiteTensor& tensor, int index);
 std::string CustomName(std::string_view name);
 

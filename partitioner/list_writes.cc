@@ -71,7 +71,7 @@ class Recognizer {
     return maker != makers_.end() ? maker->second : nullptr;
   }
 
-  // Those of a constant; nullopt where the tensor is none.
+  // The numbers of a constant; nullopt where the tensor is none.
   std::optional<std::vector<int64_t>> Constants(int tensor) const {
     const Result<TensorInfo> info = ImportHostTensor(context_, tensor);
     if (!info.ok()) return std::nullopt;

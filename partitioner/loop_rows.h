@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "fusion/rows_ahead.h"
@@ -13,9 +12,9 @@
 
 namespace fuselite::partitioner {
 
-// Those of one sequence. Rows are computed in blocks that begin where they always begin, so that a
-// row's bits do not depend on what the loop has done before. The rows that a block was computed
-// from are kept: what the body or its caller has changed since is computed anew.
+// The products of one sequence. Rows are computed in blocks that begin where they always begin, so
+// that a row's bits do not depend on what the loop has done before. The rows that a block was
+// computed from are kept: what the body or its caller has changed since is computed anew.
 class LoopRows {
  public:
   // `body`: what `taken` was taken from.

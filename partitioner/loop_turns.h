@@ -81,7 +81,7 @@ class LoopTurns {
   bool MayBeFirstTurn(const tflite::TfLiteContext* body) const;
   void Learn();
   void Remember();
-  // Where it is behind this turn.
+  // Where the source's value is behind this turn.
   const void* DataOf(const Source& source) const;
   // Where the turn that the places are set for writes result `i`.
   void* TargetOf(size_t i) const;

@@ -42,7 +42,7 @@ Status AddWhileNodes(const HostSubgraph& subgraph, std::vector<WhileNode>& nodes
   return Status();
 }
 
-// Those of all subgraphs.
+// The WHILE nodes of all subgraphs.
 Result<std::vector<WhileNode>> AllWhileNodes(TfLiteContext* context) {
   std::vector<WhileNode> nodes;
   for (int i = 0;; ++i) {
@@ -57,7 +57,7 @@ bool IsSubgraph(TfLiteContext* context, int index) {
   return subgraph.ok() && subgraph->graph() == context;
 }
 
-// The nodes of a condition, which must all be ours.
+// Reads the nodes of a condition, all of which the delegate must compute.
 Status ReadCondition(TfLiteContext* context, int index, Loop& loop) {
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph condition, HostSubgraph::Acquire(context, index));
   loop.condition = condition.graph();

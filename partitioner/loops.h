@@ -18,8 +18,8 @@ struct Loop {
 };
 
 // The loop that `body` is the body of; null where there is none, where several nodes run this
-// graph, or where its condition is not ours to compute. Inside the delegate's Prepare for `body`
-// only.
+// graph, or where the delegate does not compute its condition. Inside the delegate's Prepare for
+// `body` only.
 std::shared_ptr<const Loop> FindLoop(tflite::TfLiteContext* body);
 
 }  // namespace fuselite::partitioner

@@ -12,7 +12,6 @@
 namespace fuselite::partitioner {
 namespace {
 
-constexpr int kMaxThreads = 1024;
 constexpr int kMaxCount = 1'000'000;
 
 std::string Lower(std::string_view text) {
@@ -29,6 +28,12 @@ std::string List(std::span<const std::string_view> words) {
     text += word;
   }
   return text;
+}
+
+// "a, b or c".
+std::string OneOf(std::span<const std::string_view> words) {
+  if (words.size() < 2) return List(words);
+  return List(words.first(words.size() - 1)) + " or " + std::string(words.back());
 }
 
 // "2.5" and "1e9" give what they are near; what is no number at all gives the smallest.
@@ -88,47 +93,44 @@ Status ParseBool(std::string_view value, bool& result) {
   } else if (std::ranges::count(kFalse, word) > 0) {
     result = false;
   } else {
-    constexpr std::string_view kAll[] = {"on", "true", "yes", "1", "off", "false", "no", "0"};
-    return InvalidArgument("'", value, "' is neither on nor off; the nearest valid value is ",
-                           Nearest(value, kAll));
+    return InvalidArgument("'", value, "' is neither on nor off; write on or off");
   }
   return Status();
 }
 
 Status UnknownWord(std::string_view value, std::span<const std::string_view> valid) {
-  return InvalidArgument("'", value, "' is unknown; the nearest valid value is ",
-                         Nearest(value, valid), " (of ", List(valid), ")");
+  const std::string_view nearest = Nearest(value, valid);
+  if (nearest.empty()) return InvalidArgument("'", value, "' is unknown; write ", OneOf(valid));
+  return InvalidArgument("'", value, "' is unknown; the nearest valid value is ", nearest, " (of ",
+                         List(valid), ")");
 }
 
 Status ParseIsa(std::string_view value, Isa& result) {
   const std::optional<Isa> isa = IsaFromName(Lower(value));
   if (!isa) {
     std::vector<std::string_view> names;
-    for (const IsaPreset& preset : IsaPresets()) names.push_back(preset.name);
+    for (const IsaPreset& preset : IsaPresets()) {
+      if (OfThisArchitecture(preset.isa)) names.push_back(preset.name);
+    }
     return UnknownWord(value, names);
   }
   FUSELITE_ASSIGN_OR_RETURN(result, CapIsa(*isa));
   return Status();
 }
 
-Status ParsePrecision(std::string_view value, kernels::Precision& result) {
-  constexpr std::string_view kNames[] = {"strict", "default", "fast"};
-  constexpr kernels::Precision kValues[] = {
-      kernels::Precision::kStrict, kernels::Precision::kDefault, kernels::Precision::kFast};
-  const auto name = std::ranges::find(kNames, Lower(value));
-  if (name == std::end(kNames)) return UnknownWord(value, kNames);
-  result = kValues[name - std::begin(kNames)];
+// The words that an option takes, in the order of its values.
+template <class T>
+Status ParseWord(std::string_view value, std::span<const std::string_view> words, T& result) {
+  const auto word = std::ranges::find(words, Lower(value));
+  if (word == words.end()) return UnknownWord(value, words);
+  result = static_cast<T>(word - words.begin());
   return Status();
 }
 
-Status ParseCacheMode(std::string_view value, CacheMode& result) {
-  constexpr std::string_view kNames[] = {"off", "read", "readwrite"};
-  constexpr CacheMode kValues[] = {CacheMode::kOff, CacheMode::kRead, CacheMode::kReadWrite};
-  const auto name = std::ranges::find(kNames, Lower(value));
-  if (name == std::end(kNames)) return UnknownWord(value, kNames);
-  result = kValues[name - std::begin(kNames)];
-  return Status();
-}
+constexpr std::string_view kPrecisions[] = {"strict", "default", "fast"};
+static_assert(static_cast<int>(kernels::Precision::kFast) == 2);
+constexpr std::string_view kCacheModes[] = {"off", "read", "readwrite"};
+static_assert(static_cast<int>(CacheMode::kReadWrite) == 2);
 
 std::string Upper(std::string_view text) {
   std::string upper(text);
@@ -137,8 +139,9 @@ std::string Upper(std::string_view text) {
 }
 
 Status ParseOperators(std::string_view value, std::vector<std::string>& result) {
-  std::vector<std::string_view> names = {"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE",
-                                         "CALL_ONCE", "STABLEHLO_COMPOSITE"};
+  std::vector<std::string_view> names = {"VAR_HANDLE", "READ_VARIABLE",       "ASSIGN_VARIABLE",
+                                         "CALL_ONCE",  "STABLEHLO_COMPOSITE", "IF",
+                                         "WHILE",      "STABLEHLO_CASE"};
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
     const bool custom = kernels::FindCustomOperator(op->name) != nullptr;
     if (op->builtin_code >= 0 || custom) names.push_back(op->name);
@@ -151,8 +154,11 @@ Status ParseOperators(std::string_view value, std::vector<std::string>& result) 
     if (name.empty()) continue;
     const auto known = std::ranges::find(names, name, Upper);
     if (known == names.end()) {
-      return InvalidArgument("'", name, "' is no operator known here; the nearest one is ",
-                             Nearest(name, names));
+      const std::string_view nearest = Nearest(name, names);
+      return InvalidArgument(
+          "'", name, "' is no operator known here; ",
+          nearest.empty() ? "fuselite explain lists those of a model" : "the nearest one is ",
+          nearest);
     }
     result.emplace_back(*known);
   }
@@ -179,7 +185,7 @@ constexpr OptionRow kTable[] = {
      [](std::string_view v, Options& o) { return ParseBool(v, o.fusion); }},
     {"precision", "strict, default, fast", "default",
      "strict: only plain sums of products, no Winograd; fast: bfloat16 arithmetic too",
-     [](std::string_view v, Options& o) { return ParsePrecision(v, o.precision); }},
+     [](std::string_view v, Options& o) { return ParseWord(v, kPrecisions, o.precision); }},
     {"max_partitions", "a whole number from 0 to 1000000", "0",
      "take at most so many partitions, the largest first; 0: no limit",
      [](std::string_view v, Options& o) { return ParseInt(v, 0, kMaxCount, o.max_partitions); }},
@@ -209,7 +215,7 @@ constexpr OptionRow kTable[] = {
      }},
     {"cache_mode", "off, read, readwrite", "readwrite",
      "read: take what lies in the folder of cache_dir, and write nothing there",
-     [](std::string_view v, Options& o) { return ParseCacheMode(v, o.cache.mode); }},
+     [](std::string_view v, Options& o) { return ParseWord(v, kCacheModes, o.cache.mode); }},
     {"verbose", kSwitch, "off", "print the verdicts and errors to the standard error output",
      [](std::string_view v, Options& o) { return ParseBool(v, o.verbose); }},
     {"explain_file", "a path", "none",
@@ -234,8 +240,30 @@ const OptionRow* FindOption(std::string_view name) {
 Status UnknownOption(std::string_view name) {
   std::vector<std::string_view> names;
   for (const OptionRow& row : kTable) names.push_back(row.name);
-  return InvalidArgument("option ", name, " is unknown; the nearest valid one is ",
-                         Nearest(name, names));
+  const std::string_view nearest = Nearest(name, names);
+  if (nearest.empty()) {
+    return InvalidArgument("option ", name, " is unknown; the options are ", List(names));
+  }
+  return InvalidArgument("option ", name, " is unknown; the nearest valid one is ", nearest);
+}
+
+// How many letters are to be replaced, added, left out or exchanged with their neighbours.
+size_t EditDistance(std::string_view from, std::string_view to) {
+  // One row for each letter of `from` that counts, the last three of which are needed.
+  std::vector<size_t> before, above, row(to.size() + 1);
+  for (size_t j = 0; j <= to.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= from.size(); ++i) {
+    before = std::move(above);
+    above = std::move(row);
+    row.assign(to.size() + 1, i);
+    for (size_t j = 1; j <= to.size(); ++j) {
+      const size_t replaced = above[j - 1] + (from[i - 1] != to[j - 1]);
+      row[j] = std::min({replaced, above[j] + 1, row[j - 1] + 1});
+      const bool exchanged = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (exchanged) row[j] = std::min(row[j], before[j - 2] + 1);
+    }
+  }
+  return row.back();
 }
 
 }  // namespace
@@ -274,25 +302,12 @@ Result<Isa> CapIsa(Isa cap) {
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const std::string from = Lower(word);
   std::string_view best;
-  size_t best_distance = SIZE_MAX;
+  size_t best_distance = from.size() / 2 + 1;
   for (std::string_view candidate : candidates) {
-    const std::string to = Lower(candidate);
-    // Levenshtein's distance, one row at a time.
-    std::vector<size_t> row(to.size() + 1);
-    for (size_t j = 0; j <= to.size(); ++j) row[j] = j;
-    for (size_t i = 0; i < from.size(); ++i) {
-      size_t diagonal = row[0];
-      row[0] = i + 1;
-      for (size_t j = 0; j < to.size(); ++j) {
-        const size_t replaced = diagonal + (from[i] != to[j]);
-        diagonal = row[j + 1];
-        row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
-      }
-    }
-    if (row.back() < best_distance) {
-      best_distance = row.back();
-      best = candidate;
-    }
+    const size_t distance = EditDistance(from, Lower(candidate));
+    if (distance >= best_distance) continue;
+    best_distance = distance;
+    best = candidate;
   }
   return best;
 }

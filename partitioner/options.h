@@ -19,6 +19,9 @@ namespace fuselite::partitioner {
 
 inline constexpr const char* kDelegateName = "FuseliteDelegate";
 
+// The most threads that a run may have.
+inline constexpr int kMaxThreads = 1024;
+
 struct Options {
   int num_threads = 0;     // 0: what the host recommends, else the physical cores allowed
   Isa isa = Isa::kScalar;  // the best level that this machine can run, up to the one asked for
@@ -33,7 +36,7 @@ struct Options {
   bool verbose = false;
   std::string explain_file;  // empty: none
   std::string profile_file;
-  // What the host calls our nodes; an option of the C interface only.
+  // What the host calls the delegate's nodes; an option of the C interface only.
   std::string node_name = kDelegateName;
   // No option of users: it keeps the steps' times for DelegateState::Profile().
   bool keep_profile = false;
@@ -59,7 +62,8 @@ using KeyValue = std::pair<std::string_view, std::string_view>;
 using ReadVariable = std::function<const char*(const char* name)>;
 
 // Defaults, then the environment (an empty variable counts as unset), then `given`. An unknown key
-// or a bad value is an error of one line that names it and the nearest valid one.
+// or a bad value is an error of one line that names it and the nearest valid one, or all where none
+// is near.
 Result<Options> ParseOptions(std::span<const KeyValue> given, const ReadVariable& variable);
 // Reads the environment of the process, too.
 Result<Options> ParseOptions(std::span<const KeyValue> given);
@@ -67,8 +71,9 @@ Result<Options> ParseOptions(std::span<const KeyValue> given);
 // What this machine has of `cap`. kUnsupported for another architecture's.
 Result<Isa> CapIsa(Isa cap);
 
-// The candidate with the smallest edit distance to `word` in which case does not count; empty where
-// there is none.
+// The candidate with the smallest edit distance to `word`, in which case does not count and an
+// exchange of two neighbours is one edit; empty where all are more edits away than half the letters
+// of `word`.
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace fuselite::partitioner

@@ -19,8 +19,8 @@ using Clock = std::chrono::steady_clock;
 // For so many different shapes a segment is kept: a loop over the words of a sentence, batches of a
 // server. Older ones are made anew.
 constexpr size_t kKeptShapes = 128;
-// Of those that do not run memory beyond this is given back. Sums over 20 beginnings of rows, each
-// of a shape of its own that takes less, take 29 us so, and 34 where all is given back.
+// A segment that is not running gives back memory beyond this. Sums over 20 beginnings of rows,
+// each of a shape of its own that takes less, take 29 us so, and 34 where all is given back.
 constexpr size_t kKeptMemory = 16 << 10;
 
 void ReleaseMemory(const Segment& segment) {

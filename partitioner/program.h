@@ -74,7 +74,7 @@ class Program {
 
   const Partition& partition() const { return partition_; }
   int size() const { return static_cast<int>(partition_.nodes.size()); }
-  // Whether all nodes are run by the host's own kernels, so that no value is ours.
+  // Whether all nodes are run by the host's own kernels, so that every value is the host's.
   bool IsAllHostCalls() const { return all_host_calls_; }
   bool IsInput(int tensor) const { return inputs_.contains(tensor); }
   bool IsOutput(int tensor) const { return outputs_.contains(tensor); }
@@ -83,7 +83,8 @@ class Program {
   // Whether the tensor lies in the host's memory: it is an output, or a node that the host's kernel
   // runs reads or writes it.
   bool IsPlaced(int tensor) const { return IsOutput(tensor) || between_.contains(tensor); }
-  // Those that only such nodes need, for which the host has planned nothing.
+  // The tensors that only nodes which the host's kernels run need: the host has planned nothing for
+  // them.
   const std::set<int>& between() const { return between_; }
   // Adds what is known of the segment's results before a run.
   static void AddResults(const Segment& segment, LiveValues& live);
@@ -111,8 +112,8 @@ class Program {
   // Runs all segments, beginning with the partition's inputs in `live`.
   Status Run(const tflite::TfLiteContext* context, LiveValues& live,
              const fusion::CompileOptions& options, const Host& host);
-  // The same where IsAllHostCalls(): what lies between such nodes is the host's to place. In a
-  // tenth of the time, which counts where a loop's body is another loop.
+  // As Run(), where IsAllHostCalls(): what lies between such nodes is the host's to place. It takes
+  // a tenth of the time, which counts where a loop's body is another loop.
   Status RunHostCalls(tflite::TfLiteContext* context) const;
   // Runs one, whose operands are in `live`, and adds its results.
   Status RunSegment(Segment& segment, LiveValues& live, const Host& host);
@@ -121,7 +122,7 @@ class Program {
   const std::vector<const Segment*>& path() const { return path_; }
   // Counts the segments that were made.
   int made() const { return made_; }
-  // Those that are kept, by their first node.
+  // The segments that are kept, by their first node.
   const std::map<int, std::list<std::unique_ptr<Segment>>>& kept() const { return segments_; }
 
  private:
@@ -141,12 +142,13 @@ class Program {
   // The segment of a node that waits, for the values in `live`.
   Result<Segment*> MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
                                const LiveValues& live, const fusion::CompileOptions& options);
-  // The same where one of several subgraphs runs: the one that the value of its first input names.
+  // As MakeWaiting(), where one of several subgraphs runs: the one that the value of its first
+  // input names.
   Result<Segment*> MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
                               const LiveValues& live, const fusion::CompileOptions& options);
   // What was made for the same shapes and values; null where nothing was.
   Segment* FindMade(const Segment& waiting, const std::string& values);
-  // The same for the shapes of results that values of large operands decide.
+  // As FindMade(), for the shapes of results that values of large operands decide.
   Segment* FindForShapes(const Segment& waiting, const std::string& values, const LiveValues& live);
   Result<BuiltGraph> BuildAlone(const SharedNode& shared, const tflite::TfLiteContext* context,
                                 const LiveValues& live, bool all) const;

@@ -1,7 +1,6 @@
 #include "partitioner/tensor_table.h"
 
 #include <algorithm>
-#include <string>
 
 #include "fusion/evaluate.h"
 #include "kernels/evaluation.h"

@@ -16,8 +16,8 @@
 
 namespace fuselite::partitioner {
 
-// Starts from what the host says; what our own shape rules give replaces the host's shapes, which
-// may be the file's or stale. Judging and building walk with this table, so that they agree.
+// Starts from what the host says; what fuselite's shape rules give replaces the host's shapes,
+// which may be the file's or stale. Judging and building walk with this table, so that they agree.
 //
 // Small integer results that depend only on constants and shapes (SHAPE and what models compute
 // from it) are computed on the way: their `data` is set, and lives as long as the table.
@@ -40,7 +40,7 @@ class TensorTable {
 
   // The node with its operands described, as far as they are known.
   Result<kernels::OpDescription> Describe(const ImportedNode& node) const;
-  // The same, and its outputs are inferred and recorded; on an error the host's word on them
+  // Describe(node), and its outputs are inferred and recorded; on an error the host's word on them
   // stands. kDynamicShape, with the types checked, where the shape of an output or of an input
   // depends on values that are not known.
   Result<kernels::OpDescription> Infer(const ImportedNode& node);

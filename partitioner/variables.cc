@@ -32,6 +32,12 @@ std::optional<HostNode> NodeAt(TfLiteContext* context, int index) {
   return host;
 }
 
+// The subgraph that a CALL_ONCE runs; nullopt for other nodes.
+std::optional<int> InitializerOf(const HostNode& host) {
+  if (!host.is(kTfLiteBuiltinCallOnce) || host.node->builtin_data == nullptr) return std::nullopt;
+  return static_cast<const TfLiteCallOnceParams*>(host.node->builtin_data)->init_subgraph_index;
+}
+
 bool HasCounts(const HostNode& host, int inputs, int outputs) {
   return host.node->inputs->size == inputs && host.node->outputs->size == outputs;
 }
@@ -102,13 +108,18 @@ Status GraphVariables::ReadNodes(TfLiteContext* context, std::span<const int> pl
     const std::optional<HostNode> host = NodeAt(context, index);
     if (!host) continue;
     const int code = host->registration->builtin_code;
-    if (code == kTfLiteBuiltinCallOnce && host->node->builtin_data != nullptr) {
+    if (const std::optional<int> initializer = InitializerOf(*host)) {
       nodes_[index] = {.builtin_code = code};
-      initializers_.insert(
-          static_cast<const TfLiteCallOnceParams*>(host->node->builtin_data)->init_subgraph_index);
+      initializers_.insert(*initializer);
       continue;
     }
-    if (!IsVariableNode(code)) continue;
+    if (!IsVariableNode(code)) {
+      const auto is_handle = [&](int tensor) { return of_handle_.contains(tensor); };
+      if (std::ranges::any_of(Elements(host->node->inputs), is_handle)) {
+        status = Unsupported("node ", index, " hands a variable on");
+      }
+      continue;
+    }
     Access& access = nodes_[index] = {.builtin_code = code};
     if (MakesHandle(*context, *host)) {
       access.handle = host->node->outputs->data[0];
@@ -139,25 +150,42 @@ Status GraphVariables::ReadSubgraphs(TfLiteContext* context) {
   if (!HasSubgraphFunctions(context)) {
     return Unsupported("the host does not show who initializes the variables");
   }
+  // Initializers come first: they know more variables than the graph itself may name.
+  for (const int initializer : initializers_) {
+    FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph subgraph,
+                              HostSubgraph::Acquire(context, initializer));
+    FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, subgraph.Plan());
+    FUSELITE_RETURN_IF_ERROR(ReadInitializer(subgraph.graph(), plan));
+  }
   for (int i = 0;; ++i) {
     const Result<HostSubgraph> subgraph = HostSubgraph::Acquire(context, i);
     if (!subgraph.ok()) return Status();  // there are no more
-    if (subgraph->graph() == context) continue;
-    FUSELITE_RETURN_IF_ERROR(ReadSubgraph(*subgraph, i));
+    if (subgraph->graph() == context || initializers_.contains(i)) continue;
+    FUSELITE_RETURN_IF_ERROR(CheckApart(context, *subgraph, i));
   }
 }
 
-Status GraphVariables::ReadSubgraph(const HostSubgraph& subgraph, int index) {
-  TfLiteContext* const graph = subgraph.graph();
+Status GraphVariables::CheckApart(TfLiteContext* context, const HostSubgraph& subgraph,
+                                  int index) const {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int> plan, subgraph.Plan());
-  if (initializers_.contains(index)) return ReadInitializer(graph, plan);
+  const auto is_own = [&](int number) {
+    const Result<HostSubgraph> other = HostSubgraph::Acquire(context, number);
+    return other.ok() && other->graph() == context;
+  };
+  bool initializes = false, shares = false;
   for (int node : plan) {
-    const std::optional<HostNode> host = NodeAt(graph, node);
-    if (host && host->is(kTfLiteBuiltinVarHandle) && ids_.contains(NameOf(*host))) {
-      return Unsupported("subgraph ", index, " uses the same variables");
-    }
+    const std::optional<HostNode> host = NodeAt(subgraph.graph(), node);
+    if (!host) continue;
+    const std::optional<int> initializer = InitializerOf(*host);
+    initializes |= initializer && is_own(*initializer);
+    shares |= host->is(kTfLiteBuiltinVarHandle) && ids_.contains(NameOf(*host));
   }
-  return Status();
+  if (!shares) return Status();
+  if (initializes) {
+    return Unsupported("its graph sets the variables of graph ", index,
+                       " once, when the model opens");
+  }
+  return Unsupported("graph ", index, " uses the same variables");
 }
 
 Status GraphVariables::ReadInitializer(TfLiteContext* graph, std::span<const int> plan) {
@@ -209,6 +237,7 @@ Result<ImportedNode> GraphVariables::Import(int host_node) const {
   const Shape& shape = first_values_[access.variable].shape;
   for (int32_t dim : shape.dims()) params.new_shape.values[params.new_shape.count++] = dim;
   const bool read = access.builtin_code == kTfLiteBuiltinReadVariable;
+  node.host_op = read ? "READ_VARIABLE" : "ASSIGN_VARIABLE";
   node.inputs = {read ? access.handle : access.value};
   node.outputs = {read ? access.value : access.handle};
   return node;

@@ -64,7 +64,8 @@ class GraphVariables {
 
   Status ReadNodes(tflite::TfLiteContext* context, std::span<const int> plan);
   Status ReadSubgraphs(tflite::TfLiteContext* context);
-  Status ReadSubgraph(const HostSubgraph& subgraph, int index);
+  // Whether subgraph `index` uses none of the variables.
+  Status CheckApart(tflite::TfLiteContext* context, const HostSubgraph& subgraph, int index) const;
   Status ReadInitializer(tflite::TfLiteContext* graph, std::span<const int> plan);
   Status CheckUse(tflite::TfLiteContext* context) const;
   int IdOf(const Name& name);

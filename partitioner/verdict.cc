@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 
 #include "fusion/planner.h"
 #include "partitioner/branches.h"
@@ -9,6 +10,7 @@
 #include "partitioner/host_age.h"
 #include "partitioner/host_call.h"
 #include "partitioner/subgraphs.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::partitioner {
@@ -73,9 +75,9 @@ bool ReadsUnknown(const TensorTable& table, const Verdict& verdict) {
 // Whether some kernel computes the operation, whose cost is then added.
 Status JudgeOperation(const Judging& judging, const kernels::OpDescription& op, Verdict& verdict) {
   const fusion::Choice& choice = judging.planner.Choose(op);
-  // Ours to refuse when it is compiled, and not for the host to compute.
-  if (choice.beyond_budget) return Status();
-  FUSELITE_RETURN_IF_ERROR(choice.status);
+  // The delegate refuses what is beyond the budget when it is compiled: it is not for the host to
+  // compute.
+  if (!choice.beyond_budget) FUSELITE_RETURN_IF_ERROR(choice.status);
   verdict.cost +=
       op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
   return Status();
@@ -114,7 +116,7 @@ Result<ImportedNode> Import(const Judging& judging, int host_node) {
              : ImportNode(judging.context, host_node, judging.whole_structs, judging.nesting);
 }
 
-// Whether the subgraph would be ours whole: judged as it will be when the host shows it.
+// Whether the delegate would take the subgraph whole: judged as it will be when the host shows it.
 Status JudgeSubgraph(const Judging& judging, int subgraph, Nesting& nesting) {
   FUSELITE_ASSIGN_OR_RETURN(const HostSubgraph callee,
                             HostSubgraph::Acquire(judging.context, subgraph));
@@ -139,6 +141,12 @@ Status JudgeSubgraph(const Judging& judging, int subgraph, Nesting& nesting) {
 
 // A node that the host runs by its subgraphs, whose work is theirs.
 Status JudgeHostCall(const Judging& judging, Verdict& verdict) {
+  // LiteRT's IF copies between memory of an earlier run where shapes change from run to run, which
+  // goes wrong where that was on the heap, as a partition's dynamic values are.
+  const bool branches = verdict.node->op->builtin_code == tflite::kTfLiteBuiltinIf;
+  if (branches && ReadsUnknown(judging.table, verdict)) {
+    return Unsupported("has inputs whose shapes depend on values");
+  }
   Nesting own;
   Nesting& nesting = judging.nesting != nullptr ? *judging.nesting : own;
   for (const int subgraph : verdict.node->host_call->subgraphs()) {
@@ -170,11 +178,32 @@ Status CheckWrites(const tflite::TfLiteContext& context, std::span<const Verdict
   return Status();
 }
 
+// Leaves nodes that share a state to the host where other nodes are left to it: who reads and
+// writes the state follows the order of the plan, which partitions may change.
+void WithdrawSharedStates(const tflite::TfLiteContext& context, std::span<Verdict> verdicts) {
+  if (std::ranges::all_of(verdicts, &Verdict::claimed)) return;
+  const auto states = [&](const Verdict& verdict) {
+    return verdict.inputs | std::views::filter([&](int tensor) {
+             return IsIndex(tensor, context.tensors_size) && context.tensors[tensor].is_variable;
+           });
+  };
+  std::map<int, int> users;  // by the state's tensor
+  for (const Verdict& verdict : verdicts) {
+    for (const int state : states(verdict)) ++users[state];
+  }
+  for (Verdict& verdict : verdicts) {
+    const auto is_shared = [&](int state) { return users[state] > 1; };
+    if (!verdict.claimed || std::ranges::none_of(states(verdict), is_shared)) continue;
+    verdict.claimed = false;
+    verdict.reason = "shares its state with other nodes of a graph that is not taken whole";
+  }
+}
+
 Status JudgeNode(const Judging& judging, Verdict& verdict) {
   const bool denied = std::ranges::any_of(judging.options.ops_deny, [&](const std::string& name) {
     return verdict.op == name || verdict.op == CustomName(name);
   });
-  if (denied) return Unsupported("ops_deny names it");
+  if (denied) return Unsupported("the option ops_deny names this operator");
   FUSELITE_ASSIGN_OR_RETURN(ImportedNode imported, Import(judging, verdict.host_node));
   verdict.node = std::make_shared<ImportedNode>(std::move(imported));
   if (verdict.node->op == nullptr) return Status();
@@ -209,6 +238,7 @@ std::vector<Verdict> JudgeGraph(const Judging& judging, std::span<const int> pla
       for (int tensor : verdict.outputs) judging.table.MarkUnknown(tensor);
     }
   }
+  WithdrawSharedStates(*judging.context, verdicts);
   return verdicts;
 }
 

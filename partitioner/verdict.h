@@ -1,4 +1,4 @@
-// Which nodes are ours, and why the others are not.
+// Which nodes the delegate takes, and why it does not take the others.
 #pragma once
 
 #include <memory>

@@ -23,7 +23,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) {
   }
 #ifdef MADV_HUGEPAGE
   // Advice only: a kernel without huge pages says no, and nothing is lost. The last, partial page
-  // is not ours alone.
+  // is not this buffer's alone.
   if (huge) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     (void)madvise(memory, bytes / page * page, MADV_HUGEPAGE);

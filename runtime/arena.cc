@@ -115,7 +115,7 @@ ArenaPlan PlanArena(std::span<const ArenaValue> values) {
     if (plan.bytes < best.bytes) best = std::move(plan);
   };
   keep_better([&](int a, int b) { return size(a) > size(b); });
-  // Of those that live as long, the larger ones stay in front.
+  // The sort is stable: among values that live equally long, the larger ones stay in front.
   keep_better([&](int a, int b) { return life(a) > life(b); });
   return best;
 }

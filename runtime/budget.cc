@@ -37,9 +37,7 @@ Status Budget::CheckMemory(double bytes) const {
 
 Status Budget::CheckMemory(std::span<const TensorInfo> values) const {
   double bytes = 0;
-  for (const TensorInfo& value : values) {
-    bytes += static_cast<double>(value.elements()) * BitWidth(value.type) / 8;
-  }
+  for (const TensorInfo& value : values) bytes += value.estimated_bytes();
   return CheckMemory(bytes);
 }
 

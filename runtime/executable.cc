@@ -5,6 +5,7 @@
 
 #include "runtime/arena.h"
 #include "runtime/executable_stages.h"
+#include "runtime/is_index.h"
 
 namespace fuselite {
 namespace {
@@ -118,7 +119,7 @@ int ExecutableBuilder::AddConstant(const void* data, size_t bytes,
 
 int ExecutableBuilder::AddAlias(int of, size_t offset, size_t bytes) {
   const int id = Add(Placement::kArena, bytes);
-  const bool known = static_cast<size_t>(of) < static_cast<size_t>(id);  // no negative one is
+  const bool known = IsIndex(of, id);
   if (!known || offset > drafts_[static_cast<size_t>(of)].value.bytes ||
       bytes > drafts_[static_cast<size_t>(of)].value.bytes - offset) {
     if (error_.empty()) {
@@ -209,7 +210,7 @@ void ExecutableBuilder::PlanMemory(Executable& executable) const {
   // One entry per value and one per step's shared scratch; what needs no memory has no bytes.
   std::vector<ArenaValue> arena(drafts_.size() + steps_.size());
   for (size_t i = 0; i < drafts_.size(); ++i) {
-    // Of what shares memory, the root alone has a lifetime.
+    // Where values share memory, the root alone has a lifetime.
     const bool placed = drafts_[i].value.placement == Placement::kArena && lifetimes[i].first >= 0;
     if (!placed) continue;
     arena[i] = {StaggeredBytes(drafts_[i].value.bytes), lifetimes[i].first, lifetimes[i].last};

@@ -8,7 +8,7 @@
 
 namespace fuselite {
 
-// Of one thread, in one run.
+// Prefetches what one thread reads later in the same run.
 class FetchAhead {
  public:
   // The constants of stage `stage`; `find` gives them, where they are not those of the last call.

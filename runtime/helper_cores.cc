@@ -9,8 +9,8 @@
 namespace fuselite::internal {
 namespace {
 
-// Of larger teams only so many helpers are sent: two system calls for each, a microsecond or so,
-// are the caller's time.
+// The most helpers that a larger team sends: two system calls for each, a microsecond or so, are
+// the caller's time.
 constexpr int kMostSent = 8;
 
 }  // namespace

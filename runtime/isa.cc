@@ -2,7 +2,7 @@
 
 #include "runtime/isa_x86.h"
 
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -59,7 +59,7 @@ uint64_t ReadXcr0() {
 // Whether the process may use the state of tiles. Linux allocates it only for those that asked
 // (since 5.16), and threads and children inherit the permission.
 bool MayUseTiles() {
-#if defined(__linux__) && defined(__x86_64__)
+#if defined(__linux__)
   constexpr int kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 #else

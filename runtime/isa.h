@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -106,7 +105,7 @@ struct IsaPreset {
   Isa isa;
   std::optional<Feature> named_after{};  // nullopt for the empty set
 };
-// They are ordered from the least to the greatest.
+// All presets, ordered from the least to the greatest.
 std::span<const IsaPreset> IsaPresets();
 
 // The name of the greatest preset whose feature `isa` has.

@@ -41,7 +41,7 @@ const Runtime& Loaded() {
   return runtime;
 }
 
-// Of a thread in a team without libgomp.
+// This thread's number and its team's size, without libgomp.
 thread_local int own_index = 0, own_count = 1;
 
 }  // namespace

@@ -1,14 +1,13 @@
 #include "runtime/packed_store.h"
 
 #include <array>
-#include <exception>
-#include <map>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <utility>
 
+#include "runtime/caught.h"
 #include "runtime/hash.h"
+#include "runtime/shared_by_key.h"
 #include "runtime/weights_cache.h"
 
 namespace fuselite {
@@ -43,23 +42,14 @@ Key KeyOf(const PackRequest& request) {
           request.layout};
 }
 
-// Where those who want the same packing meet: whoever holds `packing` packs, the others wait for
-// it and find the result.
-struct Slot {
-  std::mutex packing;
-  std::weak_ptr<const AlignedBuffer> packed;  // guarded by `packing`
-};
-
 class MemoryStore : public PackedStore {
  public:
   Result<PackedWeights> GetOrPack(const PackRequest& request,
                                   const std::function<void(std::byte*)>& pack) override {
     try {
       return GetOrPackThrowing(request, pack);
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory("packing weights as ", request.layout, ": no memory left");
-    } catch (const std::exception& error) {
-      return Internal("packing weights as ", request.layout, ": ", error.what());
+    } catch (...) {
+      return Caught("packing weights as " + std::string(request.layout));
     }
   }
 
@@ -69,17 +59,17 @@ class MemoryStore : public PackedStore {
     Key key = KeyOf(request);
     const std::optional<Hash128> on_disk =
         request.cache != nullptr ? std::optional(key.Hash()) : std::nullopt;
-    const std::shared_ptr<Slot> slot = SlotFor(std::move(key));
-    const std::lock_guard lock(slot->packing);
-    PackedWeights packed = slot->packed.lock();
+    const auto slot = packed_.SlotFor(std::move(key));
+    const std::lock_guard lock(slot->making);
+    PackedWeights packed = slot->value.lock();
     if (packed == nullptr && on_disk) {
       packed = request.cache->Find(*on_disk, request.bytes);
-      slot->packed = packed;
+      slot->value = packed;
       if (packed != nullptr) return packed;
     }
     if (packed == nullptr) {
       FUSELITE_ASSIGN_OR_RETURN(packed, Pack(request, pack));
-      slot->packed = packed;
+      slot->value = packed;
     }
     if (on_disk) request.cache->Keep(*on_disk, packed);
     return packed;
@@ -96,28 +86,7 @@ class MemoryStore : public PackedStore {
     return PackedWeights(std::move(buffer));
   }
 
-  std::shared_ptr<Slot> SlotFor(Key key) {
-    const std::lock_guard lock(mutex_);
-    if (slots_.size() >= sweep_at_) Sweep();
-    std::shared_ptr<Slot>& slot = slots_[std::move(key)];
-    if (slot == nullptr) slot = std::make_shared<Slot>();
-    return slot;
-  }
-
-  // Forgets what nobody holds. Slots are handed out under mutex_ only, so one whose only owner is
-  // the map is used by nobody. Done at twice the size that was left over, it costs nothing per
-  // call.
-  void Sweep() {
-    std::erase_if(slots_, [](const auto& entry) {
-      return entry.second == nullptr ||
-             (entry.second.use_count() == 1 && entry.second->packed.expired());
-    });
-    sweep_at_ = 2 * slots_.size() + 64;
-  }
-
-  std::mutex mutex_;
-  std::map<Key, std::shared_ptr<Slot>> slots_;  // guarded by mutex_
-  size_t sweep_at_ = 64;                        // guarded by mutex_
+  SharedByKey<Key, AlignedBuffer> packed_;
 };
 
 }  // namespace

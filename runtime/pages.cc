@@ -2,6 +2,8 @@
 
 #include <sys/mman.h>
 
+#include <new>
+
 #include "runtime/sanitizers.h"
 
 namespace fuselite {

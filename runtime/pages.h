@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <new>
 
 namespace fuselite {
 
@@ -12,7 +11,7 @@ namespace fuselite {
 // ViT-tiny takes, 2 were what opening it had needed for a moment.
 std::shared_ptr<std::byte> TakePages(size_t bytes);
 
-// From here on pages are worth their rounding and the two calls.
+// From so many bytes on, pages are worth their rounding and the two calls.
 inline constexpr size_t kWorthPages = size_t{64} << 10;
 
 // For vectors that are large for a moment: in pages from kWorthPages on, else in the heap.

@@ -54,9 +54,9 @@ inline void FetchToWrite(const void* line) {
 // makes a fresh list of them: no clearing between uses.
 class SharedWork {
  public:
-  // One says what is claimed of the thread's part, one what the thread has done. Who waits looks at
-  // the second one, which only the thread writes: a count that all write travels between the cores
-  // with each of them.
+  // Two cells: one says what is claimed of the thread's part, one what the thread has done. Who
+  // waits looks at the second one, which only the thread writes: a count that all write travels
+  // between the cores with each of them.
   static constexpr int kCells = 2;
 
   struct Range {

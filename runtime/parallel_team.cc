@@ -57,7 +57,7 @@ void WaitUntilGone(pid_t id) {
 }
 
 // Whether the system grants this many more threads at once. The OpenMP runtimes end the process
-// where a thread is refused them; so the refusal has to come to us. What another thread takes
+// where a thread is refused them; so the refusal has to come here first. What another thread takes
 // between this and the runtime's own threads is not covered.
 bool SystemGrantsThreads(int threads) {
   Probe probe(threads);

@@ -18,8 +18,8 @@ using CreateThread = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*)
 extern std::atomic<CreateThread> create_thread;
 
 // `helpers` threads that wait for regions, inside one OpenMP parallel region that stays open. Its
-// first thread is made by us, so the OpenMP runtime's own pool belongs to a thread that a
-// forked child does not have: the child starts afresh instead of waiting for threads that are gone.
+// first thread is made here, so the OpenMP runtime's own pool belongs to a thread that a forked
+// child does not have: the child starts afresh instead of waiting for threads that are gone.
 class Team {
  public:
   // nullptr where the system refuses the first thread. Where it refuses more, the team has fewer
@@ -68,7 +68,7 @@ class Team {
 // Runs `body(index, count)` on `threads` threads of the OpenMP runtime, or of none, the caller
 // among them as index 0; fewer where fewer are granted. Defined in parallel_openmp.cc.
 void RunOpenMpTeam(int threads, FunctionRef<void(int index, int count)> body);
-// The same on threads of the standard library.
+// As RunOpenMpTeam(), on threads of the standard library.
 void RunPlainTeam(int threads, FunctionRef<void(int index, int count)> body);
 
 }  // namespace fuselite::internal

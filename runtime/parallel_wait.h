@@ -8,7 +8,7 @@
 namespace fuselite::internal {
 
 inline void Pause() {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
   __asm__ volatile("isb" ::: "memory");  // longer than `yield`, which most cores ignore
@@ -45,8 +45,8 @@ class Sleepers {
   template <class Done>
   void WaitUntil(Done done, std::chrono::nanoseconds spin) {
     if (SpinUntil(spin, done)) return;
-    // The order makes a missed wake-up impossible: either the changer sees us in sleepers_, or we
-    // see its change.
+    // The order makes a missed wake-up impossible: either the changer sees this thread in
+    // sleepers_, or this thread sees its change.
     sleepers_.fetch_add(1, std::memory_order_seq_cst);
     while (true) {
       const uint32_t seen = wakes_.load(std::memory_order_seq_cst);

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/executable.h"
+#include "runtime/is_index.h"
 
 namespace fuselite {
 
@@ -40,7 +41,7 @@ std::vector<StepTimes> Profile::Summarize(const Executable& executable) const {
   const std::vector<ProfileEvent> events = Events();
   for (const ProfileEvent& event : events) {
     if (overflowed() && event.run == events[0].run) continue;
-    if (static_cast<size_t>(event.step) >= times.size()) continue;  // nor is a negative one
+    if (!IsIndex(event.step, times.size())) continue;
     times[static_cast<size_t>(event.step)].busy_ns += event.duration_ns;
     const int64_t end = event.start_ns + event.duration_ns;
     InRun& run =

@@ -19,7 +19,7 @@ class Repeats {
  public:
   explicit Repeats(std::shared_ptr<const Executable> executable);
 
-  // As Execution's.
+  // See Execution::Prepare and ReleaseMemory.
   Status Prepare(int threads) { return Prepare(Divide(threads)); }
   void ReleaseMemory();
 

@@ -1,8 +1,8 @@
 #include "runtime/running_step.h"
 
 #include <chrono>
-#include <exception>
-#include <new>
+
+#include "runtime/caught.h"
 
 namespace fuselite::internal {
 
@@ -21,15 +21,7 @@ Status Stopped(const RunOptions& options, const Step& step) {
 }
 
 Status Caught(const Step& step) {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return OutOfMemory(step.name, ": no memory left in ", step.kernel->name());
-  } catch (const std::exception& error) {
-    return Internal(step.name, ": ", error.what(), " in ", step.kernel->name());
-  } catch (...) {
-    return Internal(step.name, ": an exception of unknown type in ", step.kernel->name());
-  }
+  return fuselite::Caught(Join(step.name, " in ", step.kernel->name()));
 }
 
 int64_t StepTimer::NowNs() {

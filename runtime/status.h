@@ -22,7 +22,7 @@ enum class StatusCode {
   kIo,
   kCancelled,
   kDeadlineExceeded,
-  kInternal,  // a fault of ours
+  kInternal,  // a fault of fuselite
 };
 
 std::string_view StatusCodeName(StatusCode code);
@@ -43,7 +43,7 @@ class [[nodiscard]] Status {
   const std::string& message() const;
   // "invalid argument: ...", or "ok".
   std::string ToString() const;
-  // The same error with `where` and ": " put in front of its message.
+  // This error with `where` and ": " put in front of its message.
   Status In(std::string_view where) const;
 
  private:
@@ -95,8 +95,10 @@ template <class... Parts>
 template <class T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : value_(std::move(value)) {}          // NOLINT(google-explicit-constructor)
-  Result(Status status) : status_(std::move(status)) {}  // NOLINT(google-explicit-constructor)
+  Result(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor)
+  // `status` is an error; a success without a value becomes one.
+  Result(Status status)  // NOLINT(google-explicit-constructor)
+      : status_(status.ok() ? Internal("a result without a value") : std::move(status)) {}
 
   bool ok() const { return value_.has_value(); }
   const Status& status() const { return status_; }

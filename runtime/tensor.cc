@@ -66,7 +66,12 @@ bool operator==(const Shape& a, const Shape& b) { return std::ranges::equal(a.di
 std::ostream& operator<<(std::ostream& out, const Shape& shape) { return out << shape.ToString(); }
 
 size_t TensorInfo::bytes() const {
-  return (static_cast<size_t>(elements()) * BitWidth(type) + 7) / 8;
+  const auto count = static_cast<size_t>(elements()), bits = static_cast<size_t>(BitWidth(type));
+  return bits % 8 == 0 ? count * (bits / 8) : (count * bits + 7) / 8;
+}
+
+double TensorInfo::estimated_bytes() const {
+  return static_cast<double>(elements()) * BitWidth(type) / 8;
 }
 
 }  // namespace fuselite

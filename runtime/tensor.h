@@ -10,7 +10,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/channel_values.h"
 
@@ -62,11 +61,13 @@ class Shape {
   static std::optional<Shape> FromDims(std::span<const int32_t> dims);
 
   int rank() const { return rank_; }
+  // Precondition here and below: `i` is one of the dimensions.
   int32_t operator[](int i) const { return dims_[i]; }
   void set(int i, int32_t value) { dims_[i] = value; }
   // Negative `i` counts from the innermost dimension: dim(-1) is the last one.
   int32_t dim(int i) const { return dims_[i < 0 ? rank_ + i : i]; }
   std::span<const int32_t> dims() const { return {dims_.data(), static_cast<size_t>(rank_)}; }
+  // Adds an innermost dimension. Precondition: rank() < kMaxRank.
   void push_back(int32_t value) { dims_[rank_++] = value; }
 
   int64_t elements() const;
@@ -112,8 +113,10 @@ struct TensorInfo {
   bool absent() const { return type == DataType::kNone; }
   bool constant() const { return data != nullptr; }
   int64_t elements() const { return shape.elements(); }
-  // Bytes of a dense tensor of this type and shape.
+  // Bytes of a dense tensor of this type and shape, which has at most 2^58 elements.
   size_t bytes() const;
+  // bytes() of any shape, as a number that does not overflow.
+  double estimated_bytes() const;
   int64_t pitch() const { return row_pitch ? row_pitch : (shape.rank() ? shape.dim(-1) : 1); }
 };
 

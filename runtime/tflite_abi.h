@@ -7,7 +7,7 @@
 #include "runtime/tflite_params.h"
 #include "runtime/tflite_types.h"
 
-// The C structs through which a delegate and its host (TensorFlow Lite, LiteRT, or our own
+// The C structs through which a delegate and its host (TensorFlow Lite, LiteRT, or fuselite's own
 // interpreter) talk.
 //
 // They are declared here, from their documented layout, so that the delegate needs neither the
@@ -16,9 +16,9 @@
 // its own version has, and later versions only append. The layout here is that of LiteRT 2.3. What
 // follows from that:
 //
-//  * A struct that we hand over by value (TfLiteRegistration) has every field, or a new host reads
-//  past its end.
-//  * A struct that a host hands to us by pointer may end earlier. Tail fields say below since which
+//  * A struct that fuselite hands over by value (TfLiteRegistration) has every field, or a new host
+//  reads past its end.
+//  * A struct that a host hands over by pointer may end earlier. Tail fields say below since which
 //  version
 //    they are there; everything without such a word has been there since TensorFlow 2.3 (2020), the
 //    oldest host supported.
@@ -217,7 +217,7 @@ struct TfLiteDelegate {
   void (*FreeBufferHandle)(TfLiteContext* context, TfLiteDelegate* delegate,
                            TfLiteBufferHandle* handle);
   int64_t flags;
-  TfLiteOpaqueDelegateBuilder* opaque_delegate_builder;  // Since 2022. Null for us.
+  TfLiteOpaqueDelegateBuilder* opaque_delegate_builder;  // Since 2022. Null for fuselite.
 };
 
 }  // namespace fuselite::tflite

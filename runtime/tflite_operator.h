@@ -7,7 +7,8 @@
 
 // The object behind TensorFlow Lite's opaque operators (TfLiteOperator, formerly
 // TfLiteRegistrationExternal). Its layout is its maker's affair; this one is shared by
-// libfuselite_custom_operators.so, which makes such objects, and our interpreter, which runs them.
+// libfuselite_custom_operators.so, which makes such objects, and fuselite's interpreter, which runs
+// them.
 
 namespace fuselite::tflite {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 // The small C types of TensorFlow Lite's delegate interface: status, element types, arrays,

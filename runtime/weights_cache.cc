@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <vector>
 
 #include "runtime/log.h"
 
@@ -52,7 +53,7 @@ WeightsCache::WeightsCache(CacheOptions options, std::span<const WeightsSource> 
     file_ = *std::move(file);
   } else if (file.status().code() != StatusCode::kNotFound) {
     report_.problem = file.status().message();
-    FUSELITE_LOG(kInfo) << "packed weights are not read: " << report_.problem;
+    FUSELITE_LOG(kWarning) << "packed weights are not read: " << report_.problem;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "runtime/hash.h"
 #include "runtime/packed_file.h"

@@ -1,4 +1,4 @@
-// Files that a user names for us to write.
+// Files that a user names for fuselite to write.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
+#include <limits>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -41,6 +42,12 @@ int Fail(std::string what, int exit_status) {
   return exit_status;
 }
 
+// The nearest of `names`; empty where none is near.
+std::string Nearest(std::string_view word, const std::vector<std::string>& names) {
+  const std::vector<std::string_view> views(names.begin(), names.end());
+  return std::string(fuselite::partitioner::Nearest(word, views));
+}
+
 // CLI11 answers an unknown command, or a flag before it, with "A subcommand is required".
 void CheckCommand(const CLI::App& app, int argc, char** argv) {
   using fuselite::tools::CommandError;
@@ -57,10 +64,11 @@ void CheckCommand(const CLI::App& app, int argc, char** argv) {
     throw CommandError("'" + given + "' stands where a command is expected", kUsageError);
   }
   if (std::ranges::count(names, given) > 0) return;
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  throw CommandError("there is no command '" + given + "'; the nearest one is " +
-                         std::string(fuselite::partitioner::Nearest(given, views)),
-                     kUsageError);
+  const std::string nearest = Nearest(given, names);
+  throw CommandError(
+      "there is no command '" + given + "'; " +
+          (nearest.empty() ? "fuselite --help lists them" : "the nearest one is " + nearest),
+      kUsageError);
 }
 
 // What stands on the command line and is no flag of the command. CLI11 lists it backwards.
@@ -73,11 +81,23 @@ std::string Unexpected(const CLI::App& app) {
   const std::string given = flag->substr(0, flag->find('='));
   std::vector<std::string> names;
   for (const CLI::Option* option : command->get_options()) {
-    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    names.insert(names.end(), option->get_lnames().begin(), option->get_lnames().end());
   }
-  const std::vector<std::string_view> views(names.begin(), names.end());
-  return command->get_name() + " has no flag '" + given + "'; the nearest one is " +
-         std::string(fuselite::partitioner::Nearest(given, views));
+  const size_t dashes = std::min(given.find_first_not_of('-'), given.size());
+  const std::string nearest = Nearest(given.substr(dashes), names);
+  return command->get_name() + " has no flag '" + given + "'; " +
+         (nearest.empty() ? "fuselite " + command->get_name() + " --help lists them"
+                          : "the nearest one is --" + nearest);
+}
+
+// Says what the value of a flag was to be and is not.
+std::string Wanted(const CLI::Option& option, const std::string& name) {
+  const std::string type = option.get_type_name();
+  if (type == "BOOLEAN" || option.get_expected_max() == 0) {
+    return "is neither true nor false; to turn it on, write " + name + "=true";
+  }
+  if (type != "INT") return "is not a number";
+  return "is not a whole number of at most " + std::to_string(std::numeric_limits<int>::max());
 }
 
 // CLI11 says "Could not convert: --dry_run = model.tflite" where a flag took what was meant for
@@ -87,9 +107,14 @@ std::string NotConverted(const CLI::App& app, const std::string& what) {
   if (name_at == std::string::npos || value_at == std::string::npos) return what;
   const std::string name = what.substr(name_at, value_at - name_at);
   const CLI::Option* const option = app.get_subcommands().front()->get_option_no_throw(name);
-  if (option == nullptr || option->get_type_name() != "BOOLEAN") return what;
-  return name + ": '" + what.substr(value_at + 3) +
-         "' is neither true nor false; to turn it on, write " + name + "=true";
+  if (option == nullptr) return what;
+  return name + ": '" + what.substr(value_at + 3) + "' " + Wanted(*option, name);
+}
+
+// What was printed may not have arrived.
+int Flush(int exit_status) {
+  std::cout.flush();
+  return std::cout ? exit_status : Fail("standard output cannot be written", 1);
 }
 
 }  // namespace
@@ -118,11 +143,11 @@ int FuseliteCommandLine(int argc, char** argv) {
     CheckCommand(app, argc, argv);
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+    return Flush(app.exit(help));
   } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
+    return Flush(app.exit(help));
   } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+    return Flush(app.exit(version));
   } catch (const CLI::ExtrasError&) {
     return Fail(Unexpected(app), kUsageError);
   } catch (const CLI::ConversionError& error) {
@@ -134,7 +159,5 @@ int FuseliteCommandLine(int argc, char** argv) {
   } catch (const std::exception& error) {
     return Fail(error.what(), 1);
   }
-  std::cout.flush();
-  if (!std::cout) return Fail("standard output cannot be written", 1);
-  return 0;
+  return Flush(0);
 }

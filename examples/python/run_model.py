@@ -12,6 +12,9 @@ import numpy as np
 
 
 def main():
+    if len(sys.argv) != 2:
+        print("usage: run_model.py MODEL.tflite", file=sys.stderr)
+        sys.exit(2)
     interpreter = fuselite.Interpreter(sys.argv[1], num_threads=2)
     interpreter.allocate_tensors()
     for detail in interpreter.get_input_details():

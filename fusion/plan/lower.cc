@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <new>
 #include <set>
 
 #include "fusion/cost.h"
 #include "fusion/match.h"
 #include "kernels/step_store.h"
+#include "runtime/caught.h"
 #include "runtime/first_error.h"
 #include "runtime/parallel.h"
 #include "runtime/stopwatch.h"
@@ -38,7 +38,7 @@ std::string StageName(const kernels::TailStage& stage) {
 
 // "CONV_2D + relu6 + add".
 std::string OpsOf(const Node& node) {
-  std::string ops(node.op->name);
+  std::string ops(node.name());
   if (const std::string_view name = ActivationName(FusedActivation(node)); !name.empty()) {
     ops += " + " + std::string(name);
   }
@@ -48,7 +48,7 @@ std::string OpsOf(const Node& node) {
 
 // "conv_2d_12": the operator and the first of the host's nodes.
 std::string StepName(const Node& node, NodeId id) {
-  std::string name(node.op->name);
+  std::string name(node.name());
   std::ranges::transform(name, name.begin(), [](unsigned char c) { return std::tolower(c); });
   return internal::Join(name, "_", node.host_nodes.empty() ? id : node.host_nodes.front());
 }
@@ -153,14 +153,12 @@ class Lowering {
 
   // Each thread has a batch of its own for the code that it emits.
   Status BuildTogether(FunctionRef<void()> build) const {
-    try {
+    return Guarded("building kernels", [&] {
       return planner_.BuildTogether([&] {
         build();
         return Status();
       });
-    } catch (const std::bad_alloc&) {
-      return OutOfMemory("building kernels: no memory left");
-    }
+    });
   }
 
   void BuildKernel(Building& step) const {
@@ -168,11 +166,7 @@ class Lowering {
       step.kernel = step.choice.status;
       return;
     }
-    const kernels::PlanContext& context = planner_.context();
-    step.kernel = step.choice.plan->Build(step.op, {.isa = context.isa,
-                                                    .precision = context.precision,
-                                                    .threads = context.threads,
-                                                    .store = &step.store});
+    step.kernel = step.choice.plan->Build(step.op, {planner_.context(), &step.store});
   }
 
   // What callers bind, in the order that they know.

@@ -94,7 +94,7 @@ StoragePlan PlanStorage(const Graph& graph, RewriteContext& context) {
   StoragePlan plan(graph);
   for (NodeId id : graph.order()) {
     if (PlaceNode(graph, id, context, plan)) {
-      context.Record(internal::Join("place ", graph.node(id).op->name, " in memory"),
+      context.Record(internal::Join("place ", graph.node(id).name(), " in memory"),
                      graph.node(id).host_nodes);
     }
   }

@@ -13,7 +13,7 @@ void ForChannelValues(Quantization& quantization, F f) {
   f(quantization.zero_points);
 }
 
-// The same of stages without operands, which may have such numbers all the same.
+// f(values) for each ChannelValues of the tail's stages, also of those without operands.
 template <class F>
 void ForChannelValues(kernels::Tail& tail, F f) {
   for (kernels::TailStage& stage : tail.stages) {

@@ -21,11 +21,11 @@ namespace {
 constexpr int64_t kLeastBlocks = 64;
 // Terms of a sum below which bringing the outputs to their places takes as long as the sums.
 constexpr int64_t kLeastTerms = 64;
-// Of the multiplications without blocks, what those with them may take at most.
+// The largest share of the multiplications without blocks that those with them may take.
 constexpr double kLargestPart = 0.7;
 // Sums of bytes in a vector of 64 bytes, and terms that one dot product adds to each.
 constexpr int32_t kSums = 16, kTerms = 4;
-// Of the time without pairs, what they may take at most.
+// The largest share of the time without pairs that pairs may take.
 constexpr double kLargestPartOfPairs = 0.9;
 // The dot products in whose time a vector of sums is brought to bytes.
 constexpr int64_t kTailProducts = 4;

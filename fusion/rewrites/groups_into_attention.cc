@@ -76,6 +76,7 @@ bool GroupsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   op.inputs[1].shape = keys->shape;
   op.inputs[2].shape = values->shape;
   if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
+  std::vector<int> concerned = HostNodesWithMoves(graph, id);
   node.host_nodes = MergeHostNodes(graph, {keys->repetition.node, values->repetition.node, id});
   for (const int i : {1, 2}) {
     const Shared& shared = i == 1 ? *keys : *values;
@@ -84,7 +85,8 @@ bool GroupsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
                        Rearranged(graph, id, shared.source, shared.order, once, node.host_nodes));
     node.inputs[i] = once;
   }
-  context.Record("share keys and values within groups of heads", node.host_nodes);
+  concerned.insert(concerned.end(), node.host_nodes.begin(), node.host_nodes.end());
+  context.Record("share keys and values within groups of heads", concerned);
   graph.Replace(id, std::move(node));
   return true;
 }

@@ -116,7 +116,7 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId result = AddShaped(graph, out, op.outputs[0].shape);
   node.outputs = {result};
   const std::vector<int> hosts = node.host_nodes;
-  context.Record("read heads where they lie", hosts);
+  context.Record("read heads where they lie", HostNodesWithMoves(graph, id));
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, HeadsOutside(graph, id, result, out, hosts));
   return true;

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
@@ -83,7 +82,7 @@ ValueId Unchanged(const Graph& graph, NodeId id) {
 }
 
 // What a value may be merged with: made by a node here, and nobody outside looks at it.
-bool Internal(const Graph& graph, ValueId value) {
+bool MayBeMerged(const Graph& graph, ValueId value) {
   return !graph.value(value).observed && graph.producer(value) != kNone;
 }
 
@@ -98,7 +97,7 @@ bool RemoveIdentity(Graph& graph, NodeId id, RewriteContext& context) {
   if (!graph.value(out).observed) {
     graph.Remove(id);
     graph.ReplaceUses(out, in);
-  } else if (Internal(graph, in)) {
+  } else if (MayBeMerged(graph, in)) {
     // Whoever makes the input writes the observed value itself.
     graph.Remove(id);
     graph.ReplaceUses(in, out);

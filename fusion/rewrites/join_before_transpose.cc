@@ -74,7 +74,7 @@ bool JoinBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   node.outputs = {joined};
   node.params.as<kernels::ConcatenationParams>().axis = joint->axis;
   if (!context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(node))) return false;
-  context.Record("move TRANSPOSE behind CONCATENATION", host_nodes);
+  context.Record("move TRANSPOSE behind CONCATENATION", HostNodesWithChains(graph, id));
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     InsertReshape(graph, id, joint->sources[i], node.inputs[i], host_nodes);
   }

@@ -7,7 +7,6 @@
 // already: three of 192 or 768 channels take 0.99 to 1.00 of their time as one with 16 rows and
 // more, 0.94 to 0.98 with up to 4, before somebody takes the parts out of the wider rows.
 #include <algorithm>
-#include <cstring>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"

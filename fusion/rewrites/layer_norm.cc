@@ -6,7 +6,6 @@
 // Where means drop their dimension, reshapes stand between, and beta may be a 0 before gamma comes.
 #include "kernels/layer_norm/layer_norm.h"
 
-#include "fusion/cost.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/rewrites/row_pattern.h"

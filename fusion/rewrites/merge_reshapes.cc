@@ -1,4 +1,3 @@
-#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"

@@ -28,9 +28,10 @@ bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   if (!order) return false;
   if (chain.transposes == 1 && !order->unchanged()) return false;
   const std::vector<int> host_nodes = HostNodesOf(graph, chain);
+  const std::vector<int> concerned = HostNodesWithChains(graph, id);
   graph.Replace(id, Rearranged(graph, id, chain.source, *order, out, host_nodes));
   context.Record(order->unchanged() ? "reshape instead of transposing" : "merge transposes",
-                 host_nodes);
+                 concerned);
   return true;
 }
 

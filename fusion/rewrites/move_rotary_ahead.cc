@@ -31,8 +31,8 @@ std::optional<Shape> BeforeTranspose(const Shape& table, const std::vector<int32
   return turned;
 }
 
-// The same for `from`, of which a reshape made `x`: dimensions in front that both have stay, and
-// the table must repeat along the others.
+// The shape of a table over `table`'s dimensions for `from`, of which a reshape made `x`:
+// dimensions in front that both have stay, and the table must repeat along the others.
 std::optional<Shape> BeforeReshape(const Shape& table, const Shape& x, const Shape& from) {
   Shape result;
   const int last = x.rank() - 1;

@@ -128,6 +128,7 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
   if (!std::ranges::all_of(node.outputs, goes)) return false;
   const std::optional<Columns> columns = ColumnsOf(graph, *parts);
   if (!columns) return false;
+  const std::vector<int> concerned = HostNodesWithChains(graph, id);
   const auto insert = [&](Node made, const Shape& shape) {
     const ValueId out = AddShaped(graph, parts->whole, shape);
     made.outputs = {out};
@@ -150,7 +151,7 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
   }
   graph.Replace(id, std::move(last[0]));
   for (size_t i = 1; i < last.size(); ++i) graph.InsertBefore(id, std::move(last[i]));
-  context.Record("take parts before moving them", node.host_nodes);
+  context.Record("take parts before moving them", concerned);
   return true;
 }
 

@@ -149,10 +149,12 @@ bool OrderFilters(Graph& graph, NodeId id, RewriteContext& context) {
   const std::span constants = std::span(op.inputs).subspan(1);
   if (!std::ranges::all_of(constants, InWholeBytes) || !context.Allows(constants)) return false;
   const std::vector<int> host_nodes = graph.node(id).host_nodes;
+  own.push_back(id);
+  const std::vector<int> concerned = MergeHostNodes(graph, own);
   const ValueId source = OrderLayer(graph, *layer, order->channels);
   graph.Replace(id, Rearranged(graph, id, source, order->order, out, host_nodes));
   for (const NodeId node : between) graph.Remove(node);
-  context.Record("order filters as their channels are wanted", host_nodes);
+  context.Record("order filters as their channels are wanted", concerned);
   return true;
 }
 

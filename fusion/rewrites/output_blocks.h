@@ -35,8 +35,8 @@ struct BlockAxis {
 };
 
 // A block for each input of a transposed convolution: the outputs whose positions leave all
-// remainders by the stride. `axis` is the window over our output. nullopt where outputs are left
-// over, or the window would not begin and end in the padding.
+// remainders by the stride. `axis` is the window over the convolution's output. nullopt where
+// outputs are left over, or the window would not begin and end in the padding.
 std::optional<BlockAxis> BlocksOfTransposed(const kernels::WindowAxis& axis);
 
 struct OutputBlocks {

@@ -76,7 +76,8 @@ bool PadBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   node.outputs = {padded};
   const auto accepts = context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(node));
   if (!accepts) return false;
-  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), host_nodes);
+  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name),
+                 HostNodesWithChains(graph, id));
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, Rearranged(graph, id, padded, padding->order, out, host_nodes));
   return true;

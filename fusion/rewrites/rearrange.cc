@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 
@@ -41,6 +40,28 @@ RearrangingChain ChainTo(const Graph& graph, ValueId value) {
     chain.nodes.pop_back();
   }
   return chain;
+}
+
+std::vector<int> HostNodesWithChains(const Graph& graph, NodeId id) {
+  std::vector<NodeId> nodes = {id};
+  for (const ValueId input : graph.node(id).inputs) {
+    if (input == kNone) continue;
+    const RearrangingChain chain = ChainTo(graph, input);
+    nodes.insert(nodes.end(), chain.nodes.begin(), chain.nodes.end());
+  }
+  return MergeHostNodes(graph, nodes);
+}
+
+std::vector<int> HostNodesWithMoves(const Graph& graph, NodeId id) {
+  std::vector<NodeId> nodes = {id};
+  for (const ValueId input : graph.node(id).inputs) {
+    NodeId maker = input == kNone ? kNone : graph.producer(input);
+    while (maker != kNone && (graph.node(maker).op->reshapes || Is(graph, maker, "TRANSPOSE"))) {
+      nodes.push_back(maker);
+      maker = graph.producer(graph.node(maker).inputs[0]);
+    }
+  }
+  return MergeHostNodes(graph, nodes);
 }
 
 std::optional<ElementOrder> OrderOf(const Graph& graph, const RearrangingChain& chain) {

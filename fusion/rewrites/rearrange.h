@@ -24,6 +24,13 @@ struct RearrangingChain {
 // only reshaped is the value itself.
 RearrangingChain ChainTo(const Graph& graph, ValueId value);
 
+// The host's nodes behind `id` and behind the chains that make its inputs: what a rewrite concerns
+// that lets the node read the chains' sources.
+std::vector<int> HostNodesWithChains(const Graph& graph, NodeId id);
+
+// As HostNodesWithChains(), for a rewrite that also passes over the reshapes before the chains.
+std::vector<int> HostNodesWithMoves(const Graph& graph, NodeId id);
+
 // The permutation of a TRANSPOSE, its entries counted from the front. The shape rule knows it.
 std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose);
 
@@ -61,7 +68,7 @@ Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape);
 // RESHAPE of `from`, before `at`, that makes `to`.
 void InsertReshape(Graph& graph, NodeId at, ValueId from, ValueId to,
                    const std::vector<int>& host_nodes);
-// The same of a new value, of `shape`.
+// RESHAPE of `from`, before `at`, that makes a new value of `shape`, which is returned.
 ValueId Reshaped(Graph& graph, NodeId at, ValueId from, const Shape& shape,
                  const std::vector<int>& host_nodes);
 

@@ -87,7 +87,8 @@ bool ReduceBeforeTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId kept = AddShaped(graph, out, reduction->kept);
   node.outputs = {kept};
   if (!context.AcceptsInsteadOf(graph.Describe(id), graph.Describe(node))) return false;
-  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), host_nodes);
+  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name),
+                 HostNodesWithChains(graph, id));
   InsertReshape(graph, id, reduction->source, source, host_nodes);
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, Rearranged(graph, id, kept, reduction->order, out, host_nodes));

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "fusion/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"

@@ -80,7 +80,8 @@ bool FoldPadding(Graph&, NodeId, RewriteContext&);
 // leaves. Rounding moves by what scaling a weight costs, half a unit in its last place.
 bool FoldScaleAfter(Graph&, NodeId, RewriteContext&);
 
-// The same for MUL by a constant before one of them: into the weights of its input channels.
+// MUL by a constant before a convolution, depthwise convolution or fully connected layer goes into
+// the weights of its input channels (FoldScaleAfter).
 bool FoldScaleBefore(Graph&, NodeId, RewriteContext&);
 
 // DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)

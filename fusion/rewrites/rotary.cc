@@ -69,7 +69,7 @@ class Matcher : public PatternWalk {
     const ValueId second = Negated(In(concatenation, 0));
     return second != kNone && AreHalves(In(concatenation, 1), second);
   }
-  // Of what `value` is the negative; else kNone.
+  // The value whose negative `value` is; else kNone.
   ValueId Negated(ValueId value) {
     if (const NodeId neg = Step(value, "NEG"); neg != kNone) return In(neg, 0);
     const NodeId mul = Step(value, "MUL");
@@ -79,7 +79,7 @@ class Matcher : public PatternWalk {
     }
     return kNone;
   }
-  // By what `factor` is multiplied to give `product`; else kNone.
+  // The value by which `factor` is multiplied to give `product`; else kNone.
   ValueId OtherFactor(ValueId product, ValueId factor) {
     const NodeId mul = Step(product, "MUL");
     if (mul == kNone) return kNone;

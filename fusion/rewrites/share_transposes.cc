@@ -44,11 +44,12 @@ bool ShareTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId given = graph.node(earlier).outputs[0];
   if (graph.value(given).info.quantization != graph.value(out).info.quantization) return false;
   const std::vector<int> host_nodes = node.host_nodes;
+  const std::vector<int> concerned = HostNodesWithMoves(graph, id);
   Node reshape = ReshapeTo(graph, given, Shape(graph.value(out).info.shape));
   reshape.outputs = {out};
   reshape.host_nodes = host_nodes;
   graph.Replace(id, std::move(reshape));
-  context.Record("transpose once for several", host_nodes);
+  context.Record("transpose once for several", concerned);
   return true;
 }
 

@@ -3,7 +3,6 @@
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "fusion/stages.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "fusion/cost.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
@@ -24,12 +23,12 @@ std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
   const TensorInfo& out = graph.value(node.outputs[0]).info;
   // What the tail of a layer takes as it is stays: it would only go from one layer to the other.
   const auto fuses = [&](ValueId v) {
-    return TailHostOf(graph, id, v) != kNone && graph.value(v).info.shape == out.shape;
+    return TailOwnerOf(graph, id, v) != kNone && graph.value(v).info.shape == out.shape;
   };
   if (std::ranges::any_of(node.inputs, fuses)) return std::nullopt;
   for (const ValueId after : node.inputs) {
     if (graph.SingleConsumer(after) != id) continue;
-    if (TailHostOf(graph, id, after) != kNone &&
+    if (TailOwnerOf(graph, id, after) != kNone &&
         graph.value(after).info.elements() == out.elements()) {
       return Between{kNone, after, after};
     }
@@ -38,7 +37,8 @@ std::optional<Between> FindBetween(const Graph& graph, NodeId id) {
     const ValueId before = graph.node(reshape).inputs[0];
     const bool same = graph.value(after).info.shape == out.shape &&
                       graph.value(before).info.quantization == graph.value(after).info.quantization;
-    if (same && TailHostOf(graph, reshape, before) != kNone) return Between{reshape, before, after};
+    if (same && TailOwnerOf(graph, reshape, before) != kNone)
+      return Between{reshape, before, after};
   }
   return std::nullopt;
 }

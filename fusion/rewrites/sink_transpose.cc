@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "fusion/cost.h"
 #include "fusion/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/meets_transposes.h"
@@ -23,7 +22,7 @@ bool FollowsLayer(const Graph& graph, NodeId id) {
     while (graph.SingleConsumer(v) == reader) {
       const NodeId maker = graph.producer(v);
       if (maker == kNone || (!Is(graph, maker, "TRANSPOSE") && !graph.node(maker).op->reshapes)) {
-        return TailHostOf(graph, reader, v) != kNone;
+        return TailOwnerOf(graph, reader, v) != kNone;
       }
       reader = maker;
       v = graph.node(maker).inputs[0];
@@ -113,7 +112,7 @@ std::optional<Move> PlanMoveTo(const Graph& graph, const Node& node, const Origi
     const std::optional<Turned>& turned = move.operands.back();
     if (!turned) return std::nullopt;
     if (info.constant() || std::ranges::is_sorted(turned->order)) continue;
-    // Of two TRANSPOSEs, before and behind the node, one is left.
+    // One TRANSPOSE, of this operand, has to replace two: those before and behind the node.
     if (move.transposes_operand || !IsUndoneBehind(graph, out, base.order)) return std::nullopt;
     move.transposes_operand = true;
   }
@@ -202,7 +201,8 @@ bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const bool follows = !move->transposes_operand && FollowsLayer(graph, id);
   if (!follows && !MeetsTransposes(graph).From(out)) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnSource(graph, id, *move))) return false;
-  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name), node.host_nodes);
+  context.Record(internal::Join("move TRANSPOSE behind ", node.op->name),
+                 HostNodesWithChains(graph, id));
   MoveElementwise(graph, id, *move);
   return true;
 }

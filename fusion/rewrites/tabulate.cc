@@ -5,7 +5,6 @@
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "fusion/stages.h"
 
 namespace fuselite::fusion {
 namespace {
@@ -136,7 +135,7 @@ Result<std::vector<uint8_t>> Tabulate(const Graph& graph, const Region& region) 
   return std::vector<uint8_t>(bytes, bytes + kCodes);
 }
 
-// Those of the region that nobody needs when `last` is gone. `nodes` are in their order.
+// Nodes of the region that nobody needs when `last` is gone. `nodes` are in their order.
 std::vector<NodeId> Dying(const Graph& graph, const std::vector<NodeId>& nodes, NodeId last) {
   std::vector<NodeId> dying = {last};
   for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {

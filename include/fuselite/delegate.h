@@ -54,8 +54,8 @@ typedef struct FuseliteDelegateOptions {
 /* Everything unset. */
 FUSELITE_EXPORT FuseliteDelegateOptions FuseliteDelegateOptionsDefault(void);
 
-/* Null where an option is wrong. `options` may be null. The result may serve several interpreters,
- * and must outlive them. */
+/* Null where an option is wrong or struct_size was not set. `options` may be null. The result may
+ * serve several interpreters, and must outlive them. */
 FUSELITE_EXPORT struct TfLiteDelegate* FuseliteDelegateCreate(
     const FuseliteDelegateOptions* options);
 

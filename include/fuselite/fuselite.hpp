@@ -6,8 +6,8 @@
 //   interpreter.Invoke();
 //   const float* scores = interpreter.output(0).data<float>();
 //
-// A thin layer over the C interface (fuselite/interpreter.h, fuselite/delegate.h), all of it in this
-// header, so that the library's compiler and yours need not agree. Errors are thrown as
+// A thin layer over the C interface (fuselite/interpreter.h, fuselite/delegate.h), all of it in
+// this header, so that the library's compiler and yours need not agree. Errors are thrown as
 // fuselite::Error. One thread at a time may use an interpreter, but Cancel() is for any thread; a
 // Model may be shared by threads.
 #ifndef FUSELITE_FUSELITE_HPP_
@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <stdexcept>
@@ -66,9 +67,9 @@ Handle<T> Check(T* created) {
 // The FuseliteType of a C++ type.
 template <class T>
 struct TypeOf;
-#define FUSELITE_TYPE_OF(type, code) \
-  template <>                        \
-  struct TypeOf<type> {              \
+#define FUSELITE_TYPE_OF(type, code)            \
+  template <>                                   \
+  struct TypeOf<type> {                         \
     static constexpr FuseliteType kCode = code; \
   }
 FUSELITE_TYPE_OF(float, kFuseliteFloat32);
@@ -92,10 +93,12 @@ FUSELITE_TYPE_OF(bool, kFuseliteBool);
 class Delegate {
  public:
   // Throws where an option is wrong; the message names the nearest valid one.
-  explicit Delegate(const DelegateOptions& options = {}) {
+  explicit Delegate(std::initializer_list<DelegateOptions::value_type> options)
+      : Delegate(DelegateOptions(options)) {}
+  explicit Delegate(const DelegateOptions& options = DelegateOptions()) {
     std::vector<char*> keys, values;
     for (const auto& [key, value] : options) {
-      keys.push_back(const_cast<char*>(key.c_str()));  // NOLINT: read only
+      keys.push_back(const_cast<char*>(key.c_str()));      // NOLINT: read only
       values.push_back(const_cast<char*>(value.c_str()));  // NOLINT: read only
     }
     static thread_local std::string error;
@@ -112,7 +115,11 @@ class Delegate {
   // What became of each node: "text", "json" or "dot".
   std::string Explain(const char* format = "text") const {
     const internal::Handle<char> text(FuseliteDelegateExplain(get(), format));
-    if (text == nullptr) throw Error(kFuseliteInvalidArgument, std::string("no format ") + format);
+    if (text == nullptr) {
+      throw Error(kFuseliteInvalidArgument,
+                  std::string(format != nullptr ? format : "null") +
+                      " is no format: there are \"text\", \"json\" and \"dot\"");
+    }
     return text.get();
   }
 
@@ -158,8 +165,9 @@ class Tensor {
   template <class T>
   T* data() const {
     if (tensor_.type != internal::TypeOf<T>::kCode) {
-      throw Error(kFuseliteInvalidArgument, "\"" + name() + "\" has another type: " +
-                                                std::to_string(tensor_.type));
+      throw Error(kFuseliteInvalidArgument, "\"" + name() + "\" is " +
+                                                FuseliteTypeName(tensor_.type) + ", not " +
+                                                FuseliteTypeName(internal::TypeOf<T>::kCode));
     }
     return static_cast<T*>(tensor_.data);
   }
@@ -197,14 +205,21 @@ class Interpreter {
 
   size_t input_count() const { return FuseliteInterpreterInputCount(get()); }
   size_t output_count() const { return FuseliteInterpreterOutputCount(get()); }
-  Tensor input(size_t i) const { return tensor(FuseliteInterpreterInput(get(), i)); }
-  Tensor output(size_t i) const { return tensor(FuseliteInterpreterOutput(get(), i)); }
+  Tensor input(size_t i) const {
+    return Found(FuseliteInterpreterInput(get(), i), "input " + std::to_string(i), input_count());
+  }
+  Tensor output(size_t i) const {
+    return Found(FuseliteInterpreterOutput(get(), i), "output " + std::to_string(i),
+                 output_count());
+  }
   // By the names that the signature gives them.
   Tensor input(const std::string& name) const {
-    return tensor(FuseliteInterpreterSignatureInput(get(), nullptr, name.c_str()));
+    return Found(FuseliteInterpreterSignatureInput(get(), nullptr, name.c_str()),
+                 "input \"" + name + "\"", input_count());
   }
   Tensor output(const std::string& name) const {
-    return tensor(FuseliteInterpreterSignatureOutput(get(), nullptr, name.c_str()));
+    return Found(FuseliteInterpreterSignatureOutput(get(), nullptr, name.c_str()),
+                 "output \"" + name + "\"", output_count());
   }
   Tensor tensor(int32_t index) const {
     FuseliteTensor tensor;
@@ -219,8 +234,9 @@ class Interpreter {
   void Allocate() { internal::Check(FuseliteInterpreterAllocate(get())); }
   // Throws with code() kFuseliteCancelled where Cancel() ended it.
   void Invoke() { internal::Check(FuseliteInterpreterInvoke(get())); }
+  // Variable tensors; resource variables keep their values, as in LiteRT.
   void ResetVariables() { FuseliteInterpreterResetVariables(get()); }
-  // Ends the invoke that is under way, for any thread.
+  // Ends the invoke that is under way, or else the next one. For any thread.
   void Cancel() {
     FuseliteInterpreterCancel(get());
     if (delegate_) delegate_->Cancel();
@@ -236,6 +252,13 @@ class Interpreter {
   FuseliteInterpreter* get() const { return handle_.get(); }
 
  private:
+  // The tensor `index`; -1 is none: the model has `count` inputs or outputs, but not this one.
+  Tensor Found(int32_t index, const std::string& what, size_t count) const {
+    if (index >= 0) return tensor(index);
+    throw Error(kFuseliteInvalidArgument,
+                "the model has no " + what + ", of " + std::to_string(count));
+  }
+
   Model model_;
   std::unique_ptr<Delegate> delegate_;  // outlives the interpreter
   internal::Handle<FuseliteInterpreter> handle_;

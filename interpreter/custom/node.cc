@@ -3,6 +3,7 @@
 #include <span>
 
 #include "interpreter/custom/structs.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_arrays.h"
 
 namespace {
@@ -12,8 +13,7 @@ using fuselite::tflite::Elements;
 
 int At(const fuselite::tflite::TfLiteIntArray* array, int index) {
   const std::span<const int> elements = Elements(array);
-  // Without its sign a negative index is larger than any.
-  return static_cast<size_t>(index) < elements.size() ? elements[index] : -1;
+  return fuselite::IsIndex(index, elements.size()) ? elements[index] : -1;
 }
 
 TfLiteStatus List(const fuselite::tflite::TfLiteIntArray* array, const int** data, int* count) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "fuselite/custom_operators.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_abi.h"
 #include "runtime/tflite_operator.h"
 
@@ -35,7 +36,7 @@ inline TfLiteStatus FromStatus(tflite::TfLiteStatus status) {
 }
 // Null where there is no such tensor.
 inline tflite::TfLiteTensor* TensorAt(const tflite::TfLiteContext& context, int index) {
-  const bool there = index >= 0 && static_cast<size_t>(index) < context.tensors_size;
+  const bool there = IsIndex(index, context.tensors_size);
   return there ? &context.tensors[index] : nullptr;
 }
 

@@ -1,10 +1,10 @@
 // TfLiteOpaqueTensor and its builder.
-#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <span>
 
 #include "interpreter/custom/structs.h"
+#include "runtime/is_index.h"
 #include "runtime/tflite_arrays.h"
 
 namespace tflite = fuselite::tflite;
@@ -42,7 +42,7 @@ int32_t TfLiteOpaqueTensorNumDims(const TfLiteOpaqueTensor* tensor) {
 
 int32_t TfLiteOpaqueTensorDim(const TfLiteOpaqueTensor* tensor, int32_t index) {
   const auto dims = tflite::Elements(ToTensor(tensor)->dims);
-  return index >= 0 && static_cast<size_t>(index) < dims.size() ? dims[index] : -1;
+  return fuselite::IsIndex(index, dims.size()) ? dims[index] : -1;
 }
 
 TfLiteStatus TfLiteOpaqueTensorGetNumDimsSignature(const TfLiteOpaqueTensor* tensor,
@@ -54,7 +54,7 @@ TfLiteStatus TfLiteOpaqueTensorGetNumDimsSignature(const TfLiteOpaqueTensor* ten
 TfLiteStatus TfLiteOpaqueTensorGetDimSignature(const TfLiteOpaqueTensor* tensor, int32_t index,
                                                int32_t* length) {
   const auto signature = Signature(tensor);
-  if (index < 0 || static_cast<size_t>(index) >= signature.size()) return kTfLiteError;
+  if (!fuselite::IsIndex(index, signature.size())) return kTfLiteError;
   *length = signature[index];
   return kTfLiteOk;
 }

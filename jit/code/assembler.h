@@ -85,7 +85,7 @@ class Assembler : public Xbyak::CodeGenerator {
   // that keeps it, else a place in memory.
   const Operand& Const(uint32_t bits);
   const Operand& Const(float value) { return Const(std::bit_cast<uint32_t>(value)); }
-  // The same for 64-bit lanes.
+  // As Const(), for 64-bit lanes.
   Xbyak::Address Const64(uint64_t bits);
   // Declares a constant that many instructions of the next function read, which then lies before
   // it: for a place that is not known yet the assembler keeps a list of its readers, with an

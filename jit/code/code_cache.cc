@@ -26,7 +26,8 @@ void Dump(const std::string& key, const std::string& name, std::span<const uint8
   const std::optional<std::string> folder = ReadEnvironment("JIT_DUMP");
   if (!folder) return;
   char hash[17];
-  std::snprintf(hash, sizeof(hash), "%016zx", std::hash<std::string>()(key));
+  std::snprintf(hash, sizeof(hash), "%016zx",
+                static_cast<size_t>(HashBytes(key.data(), key.size()).low));
   std::error_code exists;
   std::filesystem::create_directories(*folder, exists);
   const std::string path = *folder + "/" + FileName(name) + "." + hash + ".bin";
@@ -57,21 +58,14 @@ Code::~Code() { ReleaseCode(base_, mapped_); }
 
 Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::string& name,
                                         const Emit& emit) {
-  std::shared_ptr<Entry> entry;
-  {
-    const std::lock_guard lock(mutex_);
-    std::shared_ptr<Entry>& slot = entries_[key];
-    if (slot == nullptr) slot = std::make_shared<Entry>();
-    entry = slot;
-  }
-  const std::lock_guard lock(entry->mutex);
-  if (SharedCode code = entry->code.lock()) {
+  const auto slot = codes_.SlotFor(key);
+  const std::lock_guard lock(slot->making);
+  if (SharedCode code = slot->value.lock()) {
     FUSELITE_RETURN_IF_ERROR(CodeBatch::MakeExecutable(code->bytes()));
     return code;
   }
   FUSELITE_ASSIGN_OR_RETURN(SharedCode code, Place(key, name, emit));
-  entry->code = code;
-  Sweep();
+  slot->value = code;
   return code;
 }
 
@@ -91,13 +85,6 @@ Result<SharedCode> CodeCache::Place(const std::string& key, const std::string& n
   Dump(key, name, code->bytes());
   AppendPerfMap(name, code->bytes());
   return code;
-}
-
-void CodeCache::Sweep() {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(entries_, [](const auto& item) {
-    return item.second.use_count() == 1 && item.second->code.expired();
-  });
 }
 
 CodeCache& ProcessCodeCache() {

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "jit/code/code_pages.h"
+#include "runtime/shared_by_key.h"
 #include "runtime/status.h"
 
 namespace fuselite::jit {
@@ -63,17 +63,10 @@ class CodeCache {
   Result<SharedCode> GetOrEmit(const std::string& key, const std::string& name, const Emit& emit);
 
  private:
-  struct Entry {
-    std::mutex mutex;  // held while emitting
-    std::weak_ptr<const Code> code;
-  };
   Result<SharedCode> Place(const std::string& key, const std::string& name, const Emit& emit);
-  // Drops entries whose code is gone and that nobody is about to fill.
-  void Sweep();
 
   Map* map_;
-  std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;
+  SharedByKey<std::string, Code, std::unordered_map> codes_;
 };
 
 CodeCache& ProcessCodeCache();

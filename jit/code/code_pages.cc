@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 namespace fuselite::jit {
@@ -64,7 +65,7 @@ class CodePages {
   uint8_t* present_ = nullptr;                // up to here pages are there
 };
 
-// Of the batches that are open.
+// Guards OpenBatches() and the pages of each batch.
 std::mutex& BatchMutex() {
   static auto* const mutex = new std::mutex();  // outlives every static that may hold code
   return *mutex;

@@ -19,11 +19,11 @@ class EmissionBuffer {
   // Untouched pages cost nothing; code that does not fit is refused by Xbyak.
   static constexpr size_t kBytes = size_t{2} << 20;
 
-  // One that is kept, or a new one. Throws std::bad_alloc.
+  // A buffer that is kept, or a new one. Throws std::bad_alloc.
   static EmissionBuffer Take();
   EmissionBuffer(EmissionBuffer&&) = default;
   EmissionBuffer& operator=(EmissionBuffer&&) = delete;
-  // Keeps it, unless enough are kept.
+  // Keeps the buffer, unless enough are kept.
   ~EmissionBuffer();
 
   uint8_t* data() { return memory_->bytes; }

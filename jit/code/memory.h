@@ -28,7 +28,7 @@ struct Place {
     const Xbyak::RegExp at = Xbyak::Reg64(base) + static_cast<size_t>(int64_t{displacement});
     return index == kNoIndex ? at : at + Xbyak::Reg64(index) * scale;
   }
-  // The same with an index, where there is none.
+  // This place with an index, where there is none.
   Place Plus(const Xbyak::Reg64& reg, int times = 1) const {
     Place place = *this;
     place.index = reg.getIdx();

@@ -1,7 +1,5 @@
 #include "jit/depthwise/channel_order.h"
 
-#include <algorithm>
-
 namespace fuselite::jit {
 
 namespace {

@@ -175,7 +175,7 @@ Status CheckFloatOperands(const OpDescription& op, Isa isa) {
   }
   for (const DataType type : {op.inputs[0].type, op.inputs[1].type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
-      return Unsupported("only float32 is emitted, not ", DataTypeName(type));
+      return Unsupported("takes float32, not ", DataTypeName(type));
     }
   }
   return Status();

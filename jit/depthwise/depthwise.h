@@ -11,7 +11,8 @@ namespace fuselite::jit {
 Result<kernels::KernelPlan> PlanDepthwiseConv2D(const kernels::OpDescription&,
                                                 const kernels::PlanContext&);
 
-// With constant filters in small groups as a depthwise convolution is, else as a product.
+// Plans a CONV_2D with constant filters in small groups as a depthwise convolution, else as a
+// product.
 Result<kernels::KernelPlan> PlanConv2D(const kernels::OpDescription&, const kernels::PlanContext&);
 
 }  // namespace fuselite::jit

@@ -60,7 +60,7 @@ Status CheckDepthwise(const DepthwiseSpec& spec);
 // What the groups of rows have of the filter's rows, each once: entry i of the code computes groups
 // whose windows have the taps patterns[i]. Groups follow each other from the first row on.
 std::vector<RowTile> RowPatterns(const DepthwiseSpec& spec);
-// Those of the group that begins with row `row`.
+// The pattern of the group that begins with row `row`.
 RowTile RowsAt(const DepthwiseSpec& spec, int32_t row);
 // Everything that decides the code: under this key it is kept.
 std::string CodeKey(const DepthwiseSpec& spec);

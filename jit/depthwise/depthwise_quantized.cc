@@ -1,8 +1,6 @@
 #include "jit/depthwise/depthwise_quantized.h"
 
-#include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "jit/depthwise/depthwise_s8.h"
 #include "jit/depthwise/folded_pixels.h"

@@ -65,7 +65,7 @@ class DepthwiseS8 final : public kernels::LineConvolution {
 
   size_t packed_bytes() const override;
   std::string layout() const override;
-  // Those of dequantized sums are added by the tail.
+  // The tail adds the biases of dequantized sums.
   bool packs_bias() const override { return !spec_.tail.dequantization; }
   // `filter`: [taps][channels], of groups [channels][taps][group_channels].
   void Pack(const void* filter, const void* bias, std::byte* packed) const override;

@@ -86,9 +86,9 @@ class DepthwiseS8Emitter : public Assembler {
   Xmm V(int reg) const { return VectorOf(reg, width_); }
   // The vector of weights, or of what else is packed with them.
   Memory Weights(int vector) const { return ptr[Place(weights_) + vector * width_]; }
-  // Those of the filter, of each of the rows that are computed together.
+  // Filter rows of all rows of outputs that are computed together.
   int image_rows() const { return y_.filter * joined_; }
-  // Of the line at hand.
+  // Where the arguments hold the address of an image row, for the line at hand.
   Xbyak::Address RowSlot(int row) { return qword[line_ + 8 * row]; }
   Xbyak::Address Channel() { return qword[args_ + offsetof(DepthwiseS8Args, channel)]; }
 
@@ -202,7 +202,7 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  // By the weights of one group of vectors.
+  // Adds the products with one group's weights.
   void MultiplyAll(int output, const ColumnEmitter::Values& values, int group) {
     for (int v = 0; v < spec_.group(); ++v) {
       const int vector = spec_.group() * group + v;
@@ -222,7 +222,8 @@ class DepthwiseS8Emitter : public Assembler {
     }
   }
 
-  // A tile's, as its tail takes them. Those that wait for it in memory are stored in whole blocks.
+  // A tile's sums, as its tail takes them. Those that wait for it in memory are stored in whole
+  // blocks.
   SumTile Sums(int outputs) const {
     SumTile sums{.rows = outputs,
                  .vectors = spec_.group(),
@@ -315,7 +316,7 @@ DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks&
 int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {
   const WindowAxis& x = spec.window.x;
   const int registers = VectorIsa(spec.isa).registers() - ColumnEmitter::kRegisters;
-  // Of a row's tiles in the mean, the last of which may have fewer outputs.
+  // The mean cycles of a row's tiles; the last one may have fewer outputs.
   const auto cycles = [&](int outputs) {
     const int free = FreeRegisters(spec, outputs);
     const int others = (x.output - 1) / outputs;
@@ -328,7 +329,7 @@ int DepthwiseS8Tile(const DepthwiseS8Spec& spec) {
 Status CheckDepthwiseS8(const DepthwiseS8Spec& spec) {
   const auto& [y, x] = spec.window;
   if (y.filter > kMaxS8FilterRows) {
-    return Unsupported("a filter of ", y.filter, " rows has no emitter");
+    return Unsupported("does not take filters of ", y.filter, " rows");
   }
   const auto tiles = static_cast<int64_t>(SplitRow(x, DepthwiseS8Tile(spec)).size());
   return CheckRow(spec.window,

@@ -68,7 +68,7 @@ struct DepthwiseS8Spec {
   uint32_t Lane(int32_t value) const;
   // What a block has with vectors of `width` bytes.
   int whole_channels(int width) const { return width / value_bytes(); }
-  // Of a block, the bias and all weights in groups of vectors.
+  // A block's groups of vectors before the tail's constants: the bias and all weights.
   int weight_groups() const {
     return 1 + window.x.filter * column_steps() + static_cast<int>(again.size());
   }
@@ -92,9 +92,10 @@ struct DepthwiseS8Blocks {
 // All channels: whole blocks first.
 std::vector<DepthwiseS8Blocks> SplitChannels(const DepthwiseS8Spec& spec, int64_t channels);
 
-// The blocks' vectors divided among as many rows of outputs as they have place for. Of one row
-// where nothing is gained or can be: it takes dot products, a tail of bytes alone, and whole pieces
-// of vectors, with AVX-512 such of whole groups of four channels.
+// Divides the blocks' vectors among as many rows of outputs as fit. Leaves one row where nothing is
+// gained, and without dot products, with groups of several channels, with a tail that does more
+// than to make bytes, or with parts that are not whole pieces (AVX-512: whole groups of four
+// channels).
 DepthwiseS8Blocks JoinRows(const DepthwiseS8Spec& spec, const DepthwiseS8Blocks& blocks);
 
 // Computes rows of output pixels that follow each other, each for `blocks` blocks of channels, or

@@ -10,7 +10,7 @@ namespace fuselite::jit {
 
 namespace {
 
-// Those of a block's vectors that hold channels, or may between parts.
+// How many places of a block's vectors hold channels, or may between parts.
 int CoveredChannels(const DepthwiseS8Blocks& block) {
   return block.rows > 1 ? block.rows * block.part_channels() : block.channels;
 }

@@ -23,7 +23,7 @@ bool FillsByRows(const DepthwiseS8Problem& problem, const DepthwiseS8Spec& spec,
          problem.window.y.output >= 4;
 }
 
-// Those know nothing of a pixel's place.
+// Whether no stage depends on a pixel's place.
 bool RepeatsByPixel(const kernels::Tail& tail) {
   return std::ranges::all_of(tail.stages, [](const TailStage& stage) {
     return stage.kind == TailStage::Kind::kRequantize || stage.kind == TailStage::Kind::kRescale ||
@@ -52,7 +52,7 @@ int32_t FoldedPixels(const DepthwiseS8Problem& problem, Isa isa) {
     return 1;
   }
   const auto most = static_cast<int32_t>(std::min<int64_t>(whole / problem.channels, x.output));
-  // As few as take the row in the same number.
+  // The fewest outputs that divide the row into the same number of parts.
   return most < 2 ? 1 : static_cast<int32_t>(CeilDiv(x.output, CeilDiv(x.output, most)));
 }
 

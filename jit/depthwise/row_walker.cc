@@ -18,8 +18,8 @@ Taps TapsAt(const WindowAxis& axis, int32_t position) {
   return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};
 }
 
-std::vector<TileRun> SplitRow(const WindowAxis& x, int outputs) {
-  std::vector<TileRun> runs;
+std::vector<EqualTiles> SplitRow(const WindowAxis& x, int outputs) {
+  std::vector<EqualTiles> runs;
   for (int32_t first = 0; first < x.output; first += outputs) {
     RowTile tile;
     for (int32_t i = first; i < std::min(x.output, first + outputs); ++i) {
@@ -73,15 +73,15 @@ namespace {
 
 // A run of tiles, and the single ones of as many outputs beside it, where there are.
 struct SharedRun {
-  const TileRun* before = nullptr;
-  const TileRun* run = nullptr;
-  const TileRun* after = nullptr;
+  const EqualTiles* before = nullptr;
+  const EqualTiles* run = nullptr;
+  const EqualTiles* after = nullptr;
 };
 
-// Around the longest run.
-std::vector<SharedRun> ShareNeighbours(const std::vector<TileRun>& runs) {
-  const auto longest = std::ranges::max_element(runs, {}, &TileRun::count);
-  const auto joins = [&](const TileRun& run) {
+// Lets single tiles beside the longest run share its code.
+std::vector<SharedRun> ShareNeighbours(const std::vector<EqualTiles>& runs) {
+  const auto longest = std::ranges::max_element(runs, {}, &EqualTiles::count);
+  const auto joins = [&](const EqualTiles& run) {
     return run.count == 1 && run.tile.size() == longest->tile.size();
   };
   std::vector<SharedRun> shared;
@@ -127,13 +127,13 @@ void EmitSharedRun(Assembler& a, const SharedRun& shared, const Xbyak::Reg64& co
 
 void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64& count,
              const TileParts& parts) {
-  const std::vector<TileRun> runs = SplitRow(x, outputs);
+  const std::vector<EqualTiles> runs = SplitRow(x, outputs);
   for (const SharedRun& shared : ShareNeighbours(runs)) EmitSharedRun(a, shared, count, parts);
 }
 
 void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64& count,
              const std::function<void(const RowTile&)>& tile) {
-  for (const TileRun& run : SplitRow(x, outputs)) {
+  for (const EqualTiles& run : SplitRow(x, outputs)) {
     a.mov(count, run.count);
     Xbyak::Label next;
     a.align(16);
@@ -146,7 +146,7 @@ void WalkRow(Assembler& a, const WindowAxis& x, int outputs, const Xbyak::Reg64&
 
 Status CheckRow(const Window& window, const RowExtent& extent) {
   const auto& [y, x] = window;
-  if (x.filter > 64) return Unsupported("a filter ", x.filter, " wide has no emitter");
+  if (x.filter > 64) return Unsupported("does not take filters of ", x.filter, " columns");
   if (extent.multiplies > extent.most_multiplies) {
     return Unsupported("windows of ", y.filter, 'x', x.filter, " are too large to be unrolled");
   }
@@ -154,7 +154,7 @@ Status CheckRow(const Window& window, const RowExtent& extent) {
   const int64_t columns = int64_t{16} * x.stride + int64_t{x.filter} * x.dilation;
   const int64_t reach = extent.above + columns * extent.pixel_bytes;
   if (reach > kReach || extent.out_pixel_bytes * 8 > kReach) {
-    return Unsupported("a tile of ", reach, " bytes' extent");
+    return Unsupported("does not take a tile of ", reach, " bytes' extent");
   }
   return Status();
 }

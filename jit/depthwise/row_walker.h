@@ -23,19 +23,19 @@ struct Taps {
   friend bool operator==(const Taps&, const Taps&) = default;
 };
 
-// Those of the window at an output position that lie inside of the input.
+// The taps of the window at an output position that lie inside of the input.
 Taps TapsAt(const kernels::WindowAxis& axis, int32_t position);
 
 // Neighbouring outputs that are computed together: of each one's window the taps inside.
 using RowTile = std::vector<Taps>;
 
 // How many equal tiles follow each other.
-struct TileRun {
+struct EqualTiles {
   RowTile tile;
   int64_t count = 0;
 };
 // The row of outputs as runs of equal tiles: those at the borders have fewer taps.
-std::vector<TileRun> SplitRow(const kernels::WindowAxis& x, int outputs);
+std::vector<EqualTiles> SplitRow(const kernels::WindowAxis& x, int outputs);
 
 // How many outputs, up to `most`, a tile should have for a row to take least where a tile of n
 // takes cycles(n); the fewest of those within a thousandth.
@@ -48,7 +48,7 @@ struct TileColumn {
     int32_t tap;
   };
   int32_t at = 0;
-  // Whether it lies in the image for the windows of `uses`: for all of them, or for none.
+  // Whether the column lies in the image for the windows of `uses`: for all of them, or for none.
   bool inside = false;
   std::vector<Use> uses{};  // at least one, in the order of the outputs
 };
@@ -62,7 +62,7 @@ std::vector<TileColumn> ColumnsInside(const kernels::WindowAxis& x, const RowTil
 void WalkRow(Assembler& a, const kernels::WindowAxis& x, int outputs, const Xbyak::Reg64& count,
              const std::function<void(const RowTile&)>& tile);
 
-// The same for tiles in two parts: `sums` emits what differs between tiles of as many outputs,
+// For WalkRow() of tiles in two parts: `sums` emits what differs between tiles of as many outputs,
 // `finish` what does not, and moves on. A border's tile shares the latter with its neighbours.
 struct TileParts {
   std::function<void(const RowTile&)> sums;

@@ -53,7 +53,7 @@ Result<DividedTail> FuseChain(const OpDescription& op, int* flowing) {
   chain.tail = std::move(own->stages);
   for (const kernels::TailStage& stage : op.tail.stages) {
     if (!kernels::AppendStage(stage, op.tail.rows_per_batch, &chain.tail)) {
-      return Unsupported("operands that repeat in two ways have no emitter");
+      return Unsupported("does not take operands that repeat in two ways");
     }
   }
   *flowing = own->flowing;
@@ -73,7 +73,7 @@ Result<KernelPlan> PlanElementwise(const OpDescription& op, const kernels::PlanC
   }
   for (const DataType type : {op.inputs[0].type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
-      return Unsupported("only float32 is emitted, not ", DataTypeName(type));
+      return Unsupported("takes float32, not ", DataTypeName(type));
     }
   }
   if (op.outputs[0].elements() == 0) return Unsupported("nothing is emitted for an empty output");

@@ -141,7 +141,8 @@ std::string CodeKey(const ElementwiseSpec& spec, std::span<const int64_t> length
 Status CheckElementwise(const ElementwiseSpec& spec) {
   constexpr int64_t kReach = int64_t{1} << 30;
   const int64_t furthest = std::max(spec.rows.in_step, spec.rows.out_step) * kBlock;
-  if (furthest > kReach) return Unsupported("rows ", spec.rows.in_step, " bytes apart");
+  if (furthest > kReach)
+    return Unsupported("does not take rows ", spec.rows.in_step, " bytes apart");
   return Status();
 }
 

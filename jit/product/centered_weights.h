@@ -52,7 +52,7 @@ class Centering {
   void Divide(const uint8_t* weights, int64_t count, uint8_t* nearest, uint8_t* excess) const;
   // Sets bits of those of `marks` whose weights, as many, have an excess.
   void MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const;
-  // Whether one of the weights has, be it one that is not divided.
+  // Whether any weight has an excess, even one that cannot be divided.
   bool HasExcess(const uint8_t* weights, int64_t count) const;
 
  private:

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <vector>
 
 #include "jit/code/assembler.h"
 #include "kernels/product/rows.h"
@@ -41,9 +40,9 @@ class DepthWalker {
               const Registers& registers)
       : a_(assembler), depth_(depth), values_(values), rolled_(rolled), r_(registers) {}
 
-  // Once in each function, for rows `row_step` bytes apart, in `runs`.
+  // Call once in each function, for rows `row_step` bytes apart, in `runs`.
   void Prepare(int64_t row_step, const kernels::RowRuns& runs);
-  // Is called before each tile: the rows are those at `a`, the weights those at `weights`.
+  // Call before each tile: the rows are those at `a`, the weights those at `weights`.
   void Start(int rows);
   // Calls `step` for every step, in order; it reads `values` values, of which the last step of a
   // run may have fewer, and adds to the sums of one of `chains` chains. `accumulators`: of the
@@ -54,7 +53,7 @@ class DepthWalker {
   void Once(int64_t displacement, int64_t values, const Step& step) const {
     step(displacement - a_offset_, values, 0);
   }
-  // Behind the last step: the register `weights` is where Weights(0) is.
+  // Call behind the last step: the register `weights` is then where Weights(0) is.
   void Settle() { Flush(a_offset_); }
 
   // Within a step: the values of a row; `offset` bytes behind the next weights.

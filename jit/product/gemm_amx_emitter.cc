@@ -68,7 +68,7 @@ class GemmAmxEmitter : public Assembler {
   }
 
  private:
-  // Of the sums on the stack, and from one group of weights to the next.
+  // Bytes between rows of the sums on the stack, and between groups of weights.
   int row_bytes() const { return tile_.vectors * kVectorBytes; }
   bool has_row_zero_points() const {
     return spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points;

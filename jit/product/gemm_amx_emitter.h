@@ -25,7 +25,8 @@ double AmxTileCycles(const GemmS8Spec& spec, int rows, int vectors);
 // kUnsupported where AMX does not compute the product.
 Status CheckAmxGemm(const GemmS8Spec& spec);
 
-// Those below have spec.amx_rows. What a thread must have entered when it calls the code:
+// What a thread must have entered when it calls the code of EmitAmxGemm(). The functions from here
+// on need spec.amx_rows.
 AmxShapes ShapesOf(const GemmS8Spec& spec);
 // Entry i computes tiles[i], down. The depth's last step reads nothing behind a run's last group.
 Result<SharedCode> EmitAmxGemm(const GemmS8Spec& spec, std::span<const Tile> tiles,

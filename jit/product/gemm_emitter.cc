@@ -14,7 +14,8 @@ constexpr int kTemporaries = 4;
 // On a Zen 5 with 1 MiB of L2, ResNet-50 gains 3 per cent by it.
 constexpr int kPrefetch = 4096;
 
-// Of a panel that stays in an L2 of 1 MiB while the next one is fetched and beside a block's rows.
+// The largest panel that stays in an L2 of 1 MiB beside a block's rows while the next one is
+// fetched.
 constexpr int64_t kPanelBesideAnother = 320 << 10;
 
 class GemmEmitter : public Assembler {
@@ -215,7 +216,7 @@ Status CheckGemm(const GemmSpec& spec) {
       std::max({spec.a_step, spec.a_runs.step, spec.out_step}) * DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 4);
   furthest += depth.outer * depth.outer_step;
-  if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");
+  if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
   return Status();
 }
 

@@ -251,7 +251,7 @@ class GemmS8Emitter : public Assembler {
   SumTailEmitter tail_;
 };
 
-// The bias and the tail's.
+// Bytes of a vector's bias and tail constants.
 int64_t VectorConstantsBytes(const GemmS8Spec& spec) {
   return int64_t{1 + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
 }
@@ -318,7 +318,7 @@ Status CheckGemmS8(const GemmS8Spec& spec) {
       DepthWalker::kMaxRows;
   for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
   furthest += depth.outer * depth.outer_step;
-  if (furthest > kReach) return Unsupported("a tile of ", furthest, " bytes' extent");
+  if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
   return Status();
 }
 

@@ -23,7 +23,7 @@ inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
 
 struct GemmS8Spec {
   Isa isa = Isa::kAvx2;
-  // It counts values; each run is read in whole groups, so up to three bytes behind its end, unless
+  // In values; each run is read in whole groups, so up to three bytes behind its end, unless
   // `to_the_byte`.
   DepthRuns depth;
   // Groups of the depth that are multiplied once more behind it, with weights of their own.
@@ -75,7 +75,7 @@ int64_t DepthGroups(const DepthRuns& depth, Isa isa);
 bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes);
 // The distance from a panel of so many vectors to the next.
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors);
-// The same of constants that lie apart; else 0.
+// The distance between constants of panels that lie apart from them; else 0.
 int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors);
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
 int MaxS8TileRows(const VectorIsa& isa, int vectors);
@@ -83,7 +83,7 @@ int MaxS8TileRows(const VectorIsa& isa, int vectors);
 // loads a cycle (compare MicroKernelF32), with its start and end: of products whose groups take
 // `multiplication` cycles for two sums each.
 double S8TileCycles(int64_t groups, double multiplication, int rows, int vectors);
-// Of pair products, which an addition follows.
+// S8TileCycles of pair products, each of which an addition follows.
 inline double PairTileCycles(int64_t groups, int rows, int vectors) {
   return S8TileCycles(groups, 1.5, rows, vectors);
 }

@@ -98,7 +98,7 @@ void MicroKernelBf16::RoundColumn(const float* column, int64_t k_step, uint16_t*
 
 Status CheckBf16(const kernels::PlanContext& context) {
   if (context.precision != kernels::Precision::kFast) {
-    return Unsupported("bfloat16 arithmetic is for precision=fast");
+    return Unsupported("bfloat16 arithmetic is for the option precision=fast");
   }
   if (!context.isa.has(Feature::kAvx512Bf16)) {
     return Unsupported("bfloat16 arithmetic needs AVX512-BF16 (isa=", IsaName(context.isa), ")");

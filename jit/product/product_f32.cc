@@ -168,7 +168,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   for (const DataType type : {in.type, weights.type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
-      return Unsupported("only float32 is emitted, not ", DataTypeName(type));
+      return Unsupported("takes float32, not ", DataTypeName(type));
     }
   }
   const int64_t rows = d.images * d.parts.front().window.y.output * d.parts.front().window.x.output;
@@ -177,7 +177,7 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
     return Unsupported(rows, " rows do not repay packing weights at each run");
   }
   if (kernels::ReadsUnpacked(op)) {
-    return Unsupported("so few units fill few of a vector's lanes");
+    return Unsupported("so few units would fill few of a vector's lanes");
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
                             DivideFloatTail(op, d.activation, RowsOfLine(d)));

@@ -22,11 +22,11 @@ Status CheckHybridOperands(const OpDescription& op, Isa isa) {
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   if (in.type != DataType::kFloat32 || kernels::ReadableType(weights.type) != DataType::kInt8) {
-    return Unsupported("only float32 with int8 or int4 weights has a hybrid emitter, not ",
-                       DataTypeName(in.type), " with ", DataTypeName(weights.type));
+    return Unsupported("takes float32 by weights of int8 or int4, not ", DataTypeName(in.type),
+                       " by ", DataTypeName(weights.type));
   }
   if (op.outputs[0].type != DataType::kFloat32) {
-    return Unsupported("an output of ", DataTypeName(op.outputs[0].type), " has no emitter");
+    return Unsupported("does not give ", DataTypeName(op.outputs[0].type));
   }
   return Status();
 }
@@ -56,7 +56,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
-  if (d.left_transposed) return Unsupported("a transposed left operand has no emitter");
+  if (d.left_transposed) return Unsupported("does not take a transposed left operand");
   const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,
                          .weights_type = DataType::kInt8,

@@ -34,11 +34,11 @@ Status CheckInt8Operands(const OpDescription& op) {
   const TensorInfo bias = op.has_input(inputs.bias) ? op.inputs[inputs.bias] : TensorInfo();
   if ((in.type != DataType::kInt8 && in.type != DataType::kUInt8) ||
       ReadableType(weights.type) != in.type) {
-    return Unsupported("only int8 and uint8 have an integer emitter, not ", DataTypeName(in.type),
-                       " with weights of ", DataTypeName(weights.type));
+    return Unsupported("takes int8 and uint8, not ", DataTypeName(in.type), " by weights of ",
+                       DataTypeName(weights.type));
   }
   if (!bias.absent() && bias.type != DataType::kInt32) {
-    return Unsupported("a bias of ", DataTypeName(bias.type), " has no emitter");
+    return Unsupported("does not take a bias of ", DataTypeName(bias.type));
   }
   return Status();
 }

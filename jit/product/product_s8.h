@@ -88,7 +88,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
 
  private:
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
-  // The same product with AMX; null where it has none.
+  // This product with AMX; null where it has none.
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
   // Has weights packed without their zero point where the steps of their outliers take less than
@@ -128,7 +128,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
                        std::span<const int64_t> places, std::byte* to, int32_t* sums) const;
   void PackWeights(std::span<const uint8_t*> rows, std::span<const int64_t> channels, int64_t step,
                    std::byte* to) const;
-  // Those of the groups that are multiplied again, behind the others' weights.
+  // Packs the weights of the groups that are multiplied again, behind the others' weights.
   void PackExcess(const CenteredRows& rows, std::span<const int64_t> channels, int64_t step,
                   std::byte* to) const;
   int64_t ExcessSum(const CenteredRows& rows, size_t row) const;

@@ -10,12 +10,13 @@
 
 namespace fuselite::jit {
 
-// Of a vector, at most.
+// The most lanes of a vector.
 inline constexpr int kMaxLanes = 16;
 // Lanes of neighbouring channels (ChannelOfLane).
 inline constexpr size_t kQuad = 4;
 
-// Those of a vector's lanes: where they lie, if their values are side by side, else copies.
+// The rows of weights for a vector's lanes: where they lie, if their values are side by side, else
+// copies.
 class WeightRows {
  public:
   // Lanes without a channel (negative) have the row of one that has. `channels` are as many as

@@ -16,7 +16,7 @@ Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op
 // bytes at a time: those take less than half as long as pairs of 16 bits.
 Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription&,
                                            const kernels::PlanContext&);
-// The same whatever it takes, and whatever instructions there are.
+// As PlanWinogradS8, whatever it takes, and whatever instructions there are.
 Result<kernels::KernelPlan> PlanWinogradS8Anyway(const kernels::OpDescription& op,
                                                  const kernels::PlanContext& context);
 

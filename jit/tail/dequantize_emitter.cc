@@ -1,7 +1,5 @@
 #include "jit/tail/dequantize_emitter.h"
 
-#include <algorithm>
-
 #include "runtime/status.h"
 
 namespace fuselite::jit {

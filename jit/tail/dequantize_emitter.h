@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <vector>
 
 #include "jit/tail/tail_emitter.h"
 #include "kernels/product/source.h"

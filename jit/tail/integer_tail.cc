@@ -1,6 +1,5 @@
 #include "jit/tail/integer_tail.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/hash.h"
@@ -24,11 +23,11 @@ Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Unsupported("sums are stored as they are");
   if (stages[0].kind != Kind::kRequantize && stages[0].kind != Kind::kRescale) {
-    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter for integer sums");
+    return Unsupported("does not take the tail stage ", stages[0].ToString(), " of integer sums");
   }
   for (size_t i = 1; i < stages.size(); ++i) {
     if (stages[i].kind == Kind::kQuantizedAdd || stages[i].kind == Kind::kLookup) continue;
-    return Unsupported("tail stage ", stages[i].ToString(), " has no emitter for bytes");
+    return Unsupported("does not take the tail stage ", stages[i].ToString(), " of bytes");
   }
   FUSELITE_ASSIGN_OR_RETURN(divided->emitted.requantization,
                             PlanRequantization(stages[0], divided->rest.output));
@@ -50,7 +49,8 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
   const auto& stages = divided->rest.tail.stages;
   if (stages.empty()) return Status();
   if (stages[0].kind != Kind::kLookup) {
-    return Unsupported("tail stage ", stages[0].ToString(), " has no emitter with these operands");
+    return Unsupported("does not take the tail stage ", stages[0].ToString(),
+                       " with these operands");
   }
   divided->emitted.requantization->lookup = BestLookup(isa);
   divided->table = TakeFirst(&divided->rest.tail).table;

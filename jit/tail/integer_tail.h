@@ -4,7 +4,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "jit/tail/sum_tail.h"
 #include "kernels/tail/rest.h"

@@ -1,7 +1,6 @@
 #include "jit/tail/integer_tail_emitter.h"
 
 #include <algorithm>
-#include <bit>
 
 namespace fuselite::jit {
 

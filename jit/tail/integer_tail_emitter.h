@@ -22,7 +22,7 @@ inline int ChannelOfLane(int group, int v, int lane) {
 inline constexpr int kMostTogether = 4;
 // The size of the next group where `vectors` are left.
 inline int GroupSize(int vectors) { return vectors >= 4 ? 4 : vectors >= 2 ? 2 : 1; }
-// The same where the last of them may be narrower than the others, and then is alone.
+// The size of the next group where the last of the vectors may be narrower and then is alone.
 inline int GroupSize(int vectors, bool last_alone) {
   return vectors == 1 ? 1 : GroupSize(vectors - (last_alone ? 1 : 0));
 }
@@ -51,7 +51,7 @@ class IntegerTailEmitter {
   // clobbered; the rows' bytes lie `row_step` apart.
   void Store(std::span<const int> regs, int group, int width, const Place& address,
              int64_t row_step, int bytes);
-  // The same of one row's group, whose bytes are `parts` equal parts of 16 bytes and more: stores
+  // As Store(), of one row's group whose bytes are `parts` equal parts of 16 bytes and more: stores
   // the first `bytes` of each, `part_step` bytes apart.
   void StoreParts(std::span<const int> regs, int width, const Place& address, int parts,
                   int64_t part_step, int bytes);
@@ -94,7 +94,8 @@ class IntegerTailEmitter {
   void AddStoreOffset(std::initializer_list<int> words, int width);
   // Narrows values to bytes in regs[0]; returns how many.
   int Narrow(std::span<const int> regs, int width);
-  // The same for four vectors, of one row or several: in each 16 bytes a row's behind the other's.
+  // As Narrow(), for four vectors, of one row or several: in each 16 bytes a row's behind the
+  // other's.
   void NarrowFour(std::span<const int> regs, int width);
   // Clamps bytes and looks them up.
   void Finish(int reg, int bytes);

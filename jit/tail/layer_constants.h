@@ -20,8 +20,8 @@ enum class LayerConstant {
   kMost,              // and max
   kOffset,            // Requantization::offset()
   kSignBit,           // of a float; the same in every layer
-  // Those of each residual. x is what was requantized, y the operand; each with its ResidualScale,
-  // or floats in place of the multiplier and of x's nudge (FloatSum).
+  // The constants of each residual. x is what was requantized, y the operand; each with its
+  // ResidualScale, or floats in place of the multiplier and of x's nudge (FloatSum).
   kXLeast,
   kXMost,
   kXOffset,
@@ -37,7 +37,7 @@ enum class LayerConstant {
   kSumShift,
 };
 
-// Where they are in a layer of `residuals` residuals.
+// Where the constants are in a layer of `residuals` residuals.
 class LayerLayout {
  public:
   explicit LayerLayout(size_t residuals) : residuals_(residuals) {}

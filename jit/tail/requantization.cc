@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -52,7 +53,7 @@ void Requantization::Encode(LayerConstants* constants) const {
 
 Result<Requantization> PlanRequantization(const TailStage& stage, DataType output) {
   if (output != DataType::kInt8 && output != DataType::kUInt8) {
-    return Unsupported("requantization to ", DataTypeName(output), " has no emitter");
+    return Unsupported("does not requantize to ", DataTypeName(output));
   }
   const kernels::Requantize& r = stage.requantize;
   Requantization plan;
@@ -64,10 +65,10 @@ Result<Requantization> PlanRequantization(const TailStage& stage, DataType outpu
   int32_t type_min, type_max;
   kernels::QuantizedTypeRange(output, &type_min, &type_max);
   if (plan.min < type_min || plan.max > type_max || plan.min > plan.max) {
-    return Unsupported("an output range from ", plan.min, " to ", plan.max, " has no emitter");
+    return Unsupported("does not take an output range from ", plan.min, " to ", plan.max);
   }
   if (plan.zero_point < type_min || plan.zero_point > type_max) {
-    return Unsupported("output zero point ", plan.zero_point, " has no emitter");
+    return Unsupported("does not take an output zero point of ", plan.zero_point);
   }
   // Where the clamp takes what is below zero, no sign counts.
   plan.addend_has_sign = !plan.real && plan.min < plan.zero_point;

@@ -105,14 +105,15 @@ class RequantizationConstants {
   RequantizationConstants(kernels::TailStage stage, const Requantization& plan,
                           const SumBounds& bounds, Isa isa);
 
-  // Is called before the first Pack: where all channels have one scale, finds its constants once,
-  // and where they are packed at each run, those of each channel.
+  // Call before the first Pack: where all channels have one scale, finds its constants once, and
+  // where they are packed at each run, those of each channel.
   void Prepare();
-  // Those of one vector; lane i is channel channels[i], or nothing where negative. A null bias is
-  // zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is added.
+  // The constants of one vector; lane i is channel channels[i], or nothing where negative. A null
+  // bias is zeros. `first_sums`: what the lanes' sums begin with, to which FloatScale::shift is
+  // added.
   void Pack(std::span<const int64_t> channels, const int32_t* bias, int32_t* first_sums,
             int32_t* to) const;
-  // What decides them, for PackRequest::layout.
+  // What decides the constants, for PackRequest::layout.
   std::string key() const;
 
  private:
@@ -125,7 +126,7 @@ class RequantizationConstants {
     // Less the zero point: what all sums give, of channels that are narrow for that reason alone.
     std::optional<int32_t> constant{};
   };
-  // Of a lane without a channel.
+  // What stands in a lane without a channel.
   static Channel Nothing() {
     return {.floats = kernels::FloatScale{}, .narrow = true, .fits = true};
   }
@@ -138,7 +139,7 @@ class RequantizationConstants {
   void PrepareUniform();
   void PrepareEach(int64_t channels);
   bool WithinBounds(std::span<const int64_t> channels, const int32_t* bias) const;
-  // Of sums that may be anything.
+  // Constants for all lanes where sums may be anything.
   void FillWide(std::span<const int64_t> channels, std::span<Channel> lanes) const;
   // Makes the channel narrow and constant if all sums from `least` to `largest` give one byte.
   // Shifted to the left they must fit into 32 bits.
@@ -156,8 +157,8 @@ class RequantizationConstants {
   // A vector of that channel as Pack leaves it, and what is added to each of its first sums.
   std::vector<int32_t> uniform_constants_;
   int32_t uniform_shift_ = 0;
-  // Where they are packed at each run: slots of uniform_constants_ that its form reads, and the
-  // constants of each channel, those that have floats once more.
+  // Where constants are packed at each run: slots of uniform_constants_ that its form reads, and
+  // the constants of each channel, those that have floats once more.
   size_t uniform_slots_ = 0;
   std::vector<Channel> each_;
   PreparedFloats each_floats_;

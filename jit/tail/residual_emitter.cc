@@ -1,6 +1,5 @@
 #include "jit/tail/residual_emitter.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "runtime/status.h"
@@ -12,7 +11,8 @@ using Xbyak::Xmm;
 
 namespace {
 
-// Of a sum, to which a zero point is added, and of an operand: what is added to round stays small.
+// The largest shifts of a sum, to which a zero point is added, and of an operand: what is added to
+// round stays small.
 constexpr int kMostSumShift = 20, kMostOperandShift = 28;
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 

@@ -17,7 +17,7 @@ struct ResidualScale {
   int left = 0;
   int32_t multiplier = 0, shift = 0, zero_point = 0;
 
-  // It is a shift to the left: of the operand with the larger scale, as a rule.
+  // Whether the scale is a shift to the left: that of the operand with the larger scale, as a rule.
   bool shifts_left() const;
   // Negative values differ.
   bool has_sign() const { return shift < 0; }
@@ -42,8 +42,8 @@ struct Residual {
   bool is_unsigned = false;
   kernels::TailOperand operand;
   int64_t rows_per_batch = INT64_MAX;  // as a tail's, where its rows do not just follow each other
-  // Where they are proven to give the same bytes: a third of the instructions. The sum's zero point
-  // is then the requantization's store_offset.
+  // Floats in place of integers, where they are proven to give the same bytes: a third of the
+  // instructions. The sum's zero point is then the requantization's store_offset.
   std::optional<kernels::FloatSum> floats{};
 
   ResidualScale x() const { return {add.left_shift, add.x_multiplier, add.x_shift, 0}; }
@@ -51,7 +51,7 @@ struct Residual {
   ResidualScale sum() const {
     return {0, add.output_multiplier, add.output_shift, add.output_offset};
   }
-  // As residual `index` of the layer.
+  // Writes the constants, as those of residual `index` of the layer.
   void Encode(size_t index, LayerConstants* layer) const;
   // Tells apart what decides the code.
   std::string key() const;

@@ -6,7 +6,6 @@
 #include <array>
 #include <functional>
 #include <span>
-#include <vector>
 
 #include "jit/tail/integer_tail_emitter.h"
 #include "jit/tail/sum_tail.h"

@@ -83,7 +83,8 @@ Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
     if (!kernels::TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
       fits = Unsupported("tail stage ", stage.ToString(), " has rows that are not evenly apart");
     } else if (operands > kernels::kMaxTailOperands) {
-      fits = Unsupported("more than ", kernels::kMaxTailOperands, " operands in a tail");
+      fits =
+          Unsupported("does not take more than ", kernels::kMaxTailOperands, " operands in a tail");
     }
     if (!fits.ok() && tail.rest.empty()) tail.why_rest = fits.message();
     (fits.ok() && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);

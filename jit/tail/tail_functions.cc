@@ -1,7 +1,5 @@
 // The tail's functions of one number. Polynomials are least-maximum fits to the function in double
 // precision, made for this file; results are within 4 units in the last place.
-#include <cmath>
-
 #include "jit/tail/tail_emitter.h"
 
 // A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
@@ -140,7 +138,8 @@ void TailEmitter::Expm1NonPositive(int v) {
 // 1 where v > 0, -1 where v < 0, NaN where it is NaN, else 0.
 void TailEmitter::Sign(int v) {
   constexpr int kLess = 0x11;  // ordered, quiet
-  const Xmm x = a_.Vec(v), zero = a_.Vec(t(0)), one = a_.InRegister(1.0f, t(1));
+  const Xmm x = a_.Vec(v), zero = a_.Vec(t(0));
+  const Xmm& one = a_.InRegister(1.0f, t(1));  // may be one that is kept: it is only read
   a_.Zero(t(0));
   const auto one_where_less = [&](int to, const Xmm& a, const Xmm& b) {
     if (a_.isa().avx512) {
@@ -158,8 +157,8 @@ void TailEmitter::Sign(int v) {
     a_.vcmpps(a_.k2, x, x, kOrdered);
     a_.vmovaps(x | a_.k2, a_.Vec(t(2)));
   } else {
-    a_.vcmpps(one, x, x, kOrdered);
-    a_.vblendvps(x, x, a_.Vec(t(2)), one);
+    a_.vcmpps(a_.Vec(t(3)), x, x, kOrdered);
+    a_.vblendvps(x, x, a_.Vec(t(2)), a_.Vec(t(3)));
   }
 }
 

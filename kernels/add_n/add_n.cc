@@ -1,7 +1,5 @@
 // ADD_N: the sum of two or more inputs of one type and shape, added in their order. The compiler
 // makes vectors of its loops (this file is compiled with -O3).
-#include <vector>
-
 #include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/movement.h"

@@ -93,10 +93,11 @@ Result<AttentionShape> ResolveHeadsOutside(const OpDescription& op, bool by_rows
                        .head_rows = q.shape.dim(-2)};
   for (int d = 0; d < rank - 2; ++d) {
     if (k.shape[d] != v.shape[d] || (d < outer && v.shape[d] != q.shape[d])) {
-      return Unsupported("heads that broadcast");
+      return Unsupported("does not take heads that broadcast");
     }
   }
-  if (shape.heads % shape.key_heads != 0) return Unsupported("groups of unlike sizes");
+  if (shape.heads % shape.key_heads != 0)
+    return Unsupported("does not take groups of unlike sizes");
   const Shape keys =
       by_rows ? Shape{v.shape.dim(-2), q.shape.dim(-1)} : Shape{q.shape.dim(-1), v.shape.dim(-2)};
   if (k.shape.dim(-2) != keys[0] || k.shape.dim(-1) != keys[1]) {
@@ -134,7 +135,7 @@ Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, const Attenti
   const Shape& shape = op.inputs[0].shape;
   const bool in_rows = shape.rank() == 3;
   if ((shape.rank() != 4 && !in_rows) || !params.keys_by_rows) {
-    return Unsupported("heads inside of ", shape);
+    return Unsupported("does not take heads inside of ", shape);
   }
   const int64_t heads = in_rows ? params.heads : shape[2];
   if (heads <= 0 || (in_rows && shape[2] % heads != 0)) {
@@ -144,13 +145,14 @@ Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, const Attenti
   const Shape& of_keys = op.inputs[1].shape;
   const int64_t key_heads = in_rows ? of_keys[2] / q.channels : of_keys[2];
   if (key_heads == 0 || heads % key_heads != 0) {
-    return Unsupported("queries ", shape, " and keys ", of_keys);
+    return Unsupported("does not take queries ", shape, " and keys ", of_keys);
   }
   const HeadsInside k = HeadsOf(op.inputs[1], key_heads), v = HeadsOf(op.inputs[2], key_heads);
   if (k.batches != q.batches || v.batches != q.batches || k.rows != v.rows ||
       k.heads != key_heads || v.heads != key_heads || k.channels != q.channels || v.channels == 0 ||
       (in_rows && (of_keys[2] % q.channels != 0 || op.inputs[2].shape[2] % key_heads != 0))) {
-    return Unsupported("queries ", shape, ", keys ", of_keys, " and values ", op.inputs[2].shape);
+    return Unsupported("does not take queries ", shape, ", keys ", of_keys, " and values ",
+                       op.inputs[2].shape);
   }
   return AttentionShape{.batches = q.batches,
                         .heads = heads,
@@ -169,7 +171,7 @@ Result<AttentionShape> ResolveHeadsInside(const OpDescription& op, const Attenti
 // Differences from zero points of 8 bits are whole floats.
 Result<AttentionShape::Scaled> ScaledBy(const Quantization& q) {
   const bool fits = !q.empty() && !q.per_channel() && std::abs(q.zero_point()) <= 128;
-  if (!fits) return Unsupported("a cache of bytes without one scale");
+  if (!fits) return Unsupported("does not take a cache of bytes without one scale");
   return AttentionShape::Scaled{q.scale(), q.zero_point()};
 }
 
@@ -198,7 +200,7 @@ Result<AttentionShape> ResolveAttention(const OpDescription& op) {
         Shape({q[0], static_cast<int32_t>(shape.heads), q[1], static_cast<int32_t>(shape.keys)});
   }
   const auto use = AsTailOperand(mask, scores);
-  if (mask.type != kF32 || !use) return Unsupported("a mask ", mask.shape);
+  if (mask.type != kF32 || !use) return Unsupported("does not take a mask ", mask.shape);
   shape.masked = true;
   shape.mask = *use;
   return shape;

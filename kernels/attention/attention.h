@@ -54,7 +54,7 @@ struct AttentionShape {
   };
   Steps q{}, k{}, v{};
 
-  // Of keys and values that are bytes: scale * (x - zero_point).
+  // How keys and values that are bytes become floats: scale * (x - zero_point).
   struct Scaled {
     float scale = 1;
     int32_t zero_point = 0;

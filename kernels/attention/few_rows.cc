@@ -304,13 +304,14 @@ Result<std::unique_ptr<Kernel>> BuildAttentionFewRows(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const auto* const functions, kTable.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
   const int64_t rows = shape.group() * shape.queries;
-  if (rows > FewRows::kMaxRows) return Unsupported(rows, " rows repay packing keys and values");
-  if (shape.k.channel != 1) return Unsupported("keys by columns");
+  if (rows > FewRows::kMaxRows)
+    return Unsupported("packing keys and values is worth it for ", rows, " rows");
+  if (shape.k.channel != 1) return Unsupported("does not take keys by columns");
   if (shape.depth % FewRows::kChannels != 0 || shape.keys < functions->lanes) {
     return Unsupported(shape.keys, " keys of ", shape.depth, " channels fill no vectors");
   }
   if (op.outputs[0].type != DataType::kFloat32) {
-    return Unsupported("an output of ", DataTypeName(op.outputs[0].type));
+    return Unsupported("does not take an output of ", DataTypeName(op.outputs[0].type));
   }
   return std::unique_ptr<Kernel>(
       std::make_unique<FewRowsKernel>(op, shape, context.isa, *functions));

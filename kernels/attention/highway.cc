@@ -76,7 +76,7 @@ class AttentionKernel final : public Kernel {
   int64_t ValuePanels() const { return gemm_.panels(shape_.values); }
   size_t KeyBytes() const { return RoundUp(gemm_.PackedBytes(shape_.depth, shape_.keys)); }
   size_t ValueBytes() const { return RoundUp(gemm_.PackedBytes(shape_.keys, shape_.values)); }
-  // Of keys and values that were bytes.
+  // Room for keys and values as floats, where they are bytes in memory.
   size_t WideBytes() const {
     return RoundUp(shape_.keys * (shape_.depth + shape_.values) * sizeof(float));
   }
@@ -276,7 +276,8 @@ Result<std::unique_ptr<Kernel>> BuildAttentionHighway(const OpDescription& op,
   if (functions.weigh == nullptr) return NoVectorTarget(context.isa);
   const GemmF32* const gemm = FindGemmF32(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(const AttentionShape shape, ResolveAttention(op));
-  if (shape.bytes && shape.k.channel != 1) return Unsupported("keys of bytes by columns");
+  if (shape.bytes && shape.k.channel != 1)
+    return Unsupported("does not take keys of bytes by columns");
   return std::unique_ptr<Kernel>(
       std::make_unique<AttentionKernel>(op, shape, context.isa, *gemm, functions));
 }

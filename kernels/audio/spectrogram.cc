@@ -31,7 +31,8 @@ Status InferSpectrogram(OpDescription& op) {
     return InvalidArgument("a window of ", params.window, " samples at steps of ", params.stride);
   }
   if (params.window > kLongestWindow || params.stride > INT32_MAX) {
-    return Unsupported("a window of ", params.window, " samples at steps of ", params.stride);
+    return Unsupported("does not take a window of ", params.window, " samples at steps of ",
+                       params.stride);
   }
   const int64_t rest = in[0] - params.window;
   const int64_t frames = rest < 0 ? 0 : 1 + rest / params.stride;

@@ -81,7 +81,7 @@ Status InferBatchMatMul(OpDescription& op) {
     return batches > 1;
   };
   if (several(shape.output)) {
-    return Unsupported("float32 with int8 in ", shape.output,
+    return Unsupported("does not take float32 with int8 in ", shape.output,
                        ", with more than one batch dimension");
   }
   return MakeHybridTail(op, Activation::kNone, shape.columns).status();

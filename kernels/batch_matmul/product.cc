@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/product/description.h"
 
@@ -11,7 +9,7 @@ Result<ProductDescription> DescribeBatchMatMulProduct(const OpDescription& op) {
   const TensorInfo &left = op.inputs[0], &right = op.inputs[1];
   const BatchMatMulStrides strides = StridesOf(op);
   if (shape.depth == 0 || shape.output.elements() == 0) {
-    return Unsupported("nothing is computed in an empty product");
+    return Unsupported("the product is empty");
   }
   FUSELITE_RETURN_IF_ERROR(RequireWorthPacking(op, shape));
   ProductDescription product;

@@ -1,6 +1,4 @@
 // Products of few rows or columns, which are read where they lie.
-#include <algorithm>
-
 #include "kernels/batch_matmul/batch_matmul.h"
 #include "kernels/gemm/unpacked_product.h"
 #include "kernels/make_kernel.h"

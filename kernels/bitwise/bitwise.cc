@@ -1,7 +1,6 @@
 // BITWISE_XOR, RIGHT_SHIFT and STABLEHLO_SHIFT_LEFT: two inputs of one integer type, which
 // broadcast but for the last.
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/costs.h"
 #include "kernels/elementwise/shifts.h"
@@ -71,7 +70,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
 
 Result<std::unique_ptr<Kernel>> BuildShiftLeftRows(const OpDescription& op,
                                                    const BuildContext& context) {
-  return BuildTypedRows(RowFunction::kShiftLeft, op, context);
+  return BuildTypedRows(TypedFunction::kShiftLeft, op, context);
 }
 constexpr Candidate kShiftLeftCandidates[] = {{"highway", BuildShiftLeftRows},
                                               {"reference", Build<ShiftLeft>}};

@@ -28,7 +28,7 @@ Result<int64_t> BlockSize(const TensorInfo& weights, const TensorInfo& scales) {
     return Unsupported("weights in blocks that are no constants");
   }
   if (scales.type != kF32 && scales.type != DataType::kFloat16) {
-    return Unsupported("block scales of ", DataTypeName(scales.type));
+    return Unsupported("does not take block scales of ", DataTypeName(scales.type));
   }
   const Shape &w = weights.shape, &s = scales.shape;
   if (w.rank() != 2 || s.rank() != 2 || s[0] != w[0] || s[1] < 1 || w[1] % s[1] != 0 ||
@@ -46,7 +46,7 @@ Status InferFullyConnected(OpDescription& op) {
 }
 
 Status InferEmbeddingLookup(OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind EMBEDDING_LOOKUP");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind EMBEDDING_LOOKUP");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   FUSELITE_RETURN_IF_ERROR(BlockSize(op.inputs[1], op.inputs[2]).status());
   const Shape& ids = op.inputs[0].shape;

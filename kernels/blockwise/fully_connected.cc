@@ -84,7 +84,7 @@ uint32_t SpreadNibbles(uint32_t four) {
   return (four | four << 4) & 0x0f0f0f0fu;
 }
 
-// The same for weights of 4 bits, of which the file has two to a byte as well: eight at a time.
+// PackBlock for weights of 4 bits, of which the file has two to a byte as well: eight at a time.
 // Rows and blocks begin with whole bytes.
 void PackBlock(const PanelLayout& l, const PackedFours& weights, int64_t from, int64_t lane,
                std::byte* to, int64_t* sum) {
@@ -102,7 +102,8 @@ void PackBlock(const PanelLayout& l, const PackedFours& weights, int64_t from, i
   }
 }
 
-// Of a size that is known: a call for each block would take as long as packing it.
+// Copies one scale; its size is constant in either branch, as a call for each block would take as
+// long as packing it.
 void CopyScale(const PanelLayout& l, const std::byte* from, std::byte* to) {
   l.halves ? std::memcpy(to, from, sizeof(uint16_t)) : std::memcpy(to, from, sizeof(float));
 }
@@ -359,10 +360,10 @@ Status CheckFewRows(const OpDescription& op) {
   const TensorInfo& weights = op.inputs[1];
   if (op.inputs[0].type != DataType::kFloat32 || !weights.constant() ||
       (weights.type != DataType::kInt8 && weights.type != DataType::kInt4)) {
-    return Unsupported("only float32 with constant int8 or int4 weights is read as it is");
+    return Unsupported("takes float32 by constant weights of int8 or int4 alone");
   }
   if (shape.rows > kFewRows) {
-    return Unsupported(shape.rows, " rows repay weights that are wider");
+    return Unsupported("making weights wider is worth it for ", shape.rows, " rows");
   }
   if (shape.depth % kBlockwiseStep != 0) {
     return Unsupported("a depth of ", shape.depth, " is no multiple of ", kBlockwiseStep);

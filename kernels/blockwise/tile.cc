@@ -65,7 +65,7 @@ HWY_INLINE void StoreRows(const BlockwiseTile& t, const hn::Vec<DF>* sums) {
   }
 }
 
-// The same of the only block, whose sums have not met their scales yet.
+// Stores rows of the only block, whose sums have not met their scales yet.
 template <int kRows>
 HWY_INLINE void StoreExactRows(const BlockwiseTile& t, const hn::Vec<D32>* sums,
                                const hn::Vec<DF>& scales) {
@@ -118,7 +118,7 @@ struct Weights4 {
   }
 };
 
-// The same with weights of 8 bits, which meet values of 16.
+// As Weights4, with weights of 8 bits, which meet values of 16.
 struct Weights8 {
   static constexpr int64_t kStep = 8;
   static int32_t Start(const BlockwiseRow& /*row*/, int64_t /*block*/) { return 0; }

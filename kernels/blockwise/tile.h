@@ -62,7 +62,7 @@ struct BlockwiseFunctions {
   // Bytes as ShortRowFunctions::quantize_u8 leaves them become signed; `sums` as BlockwiseRow's.
   void (*sign_bytes)(uint8_t* values, int64_t blocks, int64_t block_size, int32_t* sums) = nullptr;
 };
-// The same with AVX512-VNNI's dot products where there are such tiles. x86-64 alone.
+// `functions` with AVX512-VNNI's dot products where there are such tiles. x86-64 alone.
 BlockwiseFunctions WithDotProducts(const BlockwiseFunctions& functions);
 // The functions for an ISA; null below SSSE3.
 const BlockwiseFunctions* FindBlockwise(Isa isa);

@@ -1,6 +1,6 @@
 // The tile of weights of 4 bits by AVX512-VNNI's dot products, which sum four bytes of every lane
 // in one instruction where the vector code of tile.cc takes three; with intrinsics, since the
-// oldest Highway that we build with has no such target.
+// oldest supported Highway has no such target.
 #include "kernels/blockwise/tile.h"
 
 #if defined(__x86_64__)
@@ -187,7 +187,7 @@ void RunRows(const BlockwiseTile& t) {
   for (int v = 0; v < kVectors; ++v) StoreRows<kRows>(t, v, sums[v]);
 }
 
-// The same of an exact tile, which has one block.
+// As RunRows(), of an exact tile, which has one block.
 template <int kVectors, int kRows, bool kHalf, bool kAhead>
 void RunExactRows(const BlockwiseTile& t) {
   BlockSums<kVectors, kRows, kAhead> sums(t, 0);

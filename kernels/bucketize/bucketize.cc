@@ -57,7 +57,7 @@ std::span<const float> Boundaries(const OpDescription& op) {
 
 Result<std::unique_ptr<Kernel>> BuildBucketizeReference(const OpDescription& op,
                                                         const BuildContext&) {
-  if (!op.tail.empty()) return Unsupported("a tail behind BUCKETIZE");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind BUCKETIZE");
   switch (op.inputs[0].type) {
     case DataType::kFloat64: return BuildOf<double>(op);
     case DataType::kInt32: return BuildOf<int32_t>(op);

@@ -23,8 +23,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of `kVectors` whole vectors, or where that is 0 of the first `n` < Lanes elements. What counts is
-// not below a boundary, as a NaN is not.
+// Counts the boundaries that each element is not below; a NaN is below none. Takes `kVectors` whole
+// vectors, or where that is 0 the first `n` < Lanes elements.
 template <size_t kVectors>
 HWY_INLINE void CountNotAbove(std::span<const float> boundaries, const float* in, int32_t* out,
                               size_t n) {
@@ -62,9 +62,9 @@ void CountBoundaries(std::span<const float> boundaries, const float* in, int32_t
   if (i < n) CountNotAbove<0>(boundaries, in + i, out + i, n - i);
 }
 
-// The same by halves, of 2^levels - 1 boundaries of which the first `most` count. Those that end
-// eighths, sixteenths and so on, as many as a vector has lanes, are looked up in one, the others in
-// memory. Precondition: there are more of them.
+// As CountBoundaries(), by halves, of 2^levels - 1 boundaries of which the first `most` count.
+// Those that end eighths, sixteenths and so on, as many as a vector has lanes, are looked up in
+// one, the others in memory. Precondition: there are more of them.
 void SearchBoundaries(const float* boundaries, int levels, int32_t most, const float* in,
                       int32_t* out, size_t n) {
   const hn::ScalableTag<float> d;
@@ -136,9 +136,9 @@ Result<std::unique_ptr<Kernel>> BuildBucketizeHighway(const OpDescription& op,
   constexpr auto kCount = FUSELITE_SIMD_TABLE(CountBoundaries);
   constexpr auto kSearch = FUSELITE_SIMD_TABLE(SearchBoundaries);
   constexpr auto kLanes = FUSELITE_SIMD_TABLE(FloatLanes);
-  if (!op.tail.empty()) return Unsupported("a tail behind BUCKETIZE");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind BUCKETIZE");
   if (op.inputs[0].type != DataType::kFloat32) {
-    return Unsupported(DataTypeName(op.inputs[0].type), " is not float32");
+    return Unsupported("takes float32, not ", DataTypeName(op.inputs[0].type));
   }
   FUSELITE_ASSIGN_OR_RETURN(auto* const count, kCount.Require(context.isa));
   const std::span<const float> from = Boundaries(op);

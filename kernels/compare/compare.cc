@@ -8,7 +8,6 @@
 #include "kernels/compare/compare.h"
 
 #include <array>
-#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -50,18 +49,20 @@ Status InferCompare(OpDescription& op) {
     const Quantization& q = operand->quantization;
     const float limit = BitWidth(operand->type) == 8 ? 0x1p14F : 0x1p6F;  // 32 bits hold the result
     if (q.per_channel() || !(q.scale() > 0 && q.scale() < limit)) {
-      return Unsupported("an input scale of ", q.scale(), ", not between 0 and ", limit);
+      return Unsupported("does not take an input scale of ", q.scale(), ", not between 0 and ",
+                         limit);
     }
     int32_t min, max;
     QuantizedTypeRange(operand->type, &min, &max);
     if (q.zero_point() < min || q.zero_point() > max) {
-      return Unsupported("zero point ", q.zero_point(), " of ", DataTypeName(operand->type));
+      return Unsupported("does not take zero point ", q.zero_point(), " of ",
+                         DataTypeName(operand->type));
     }
   }
   return Status();
 }
 
-// The same for every value of a byte type, computed once.
+// RealOfQuantized for every value of a byte type, computed once.
 template <class T>
 struct RealTable {
   std::array<int32_t, 256> values;
@@ -119,14 +120,14 @@ Result<std::unique_ptr<Kernel>> BuildCompare(const OpDescription& op, const Buil
   }
 }
 
-RowFunction FunctionOf(const OperatorDef& op) {
+TypedFunction FunctionOf(const OperatorDef& op) {
   switch (op.builtin_code) {
-    case tflite::kTfLiteBuiltinEqual: return RowFunction::kEqual;
-    case tflite::kTfLiteBuiltinNotEqual: return RowFunction::kNotEqual;
-    case tflite::kTfLiteBuiltinLess: return RowFunction::kLess;
-    case tflite::kTfLiteBuiltinLessEqual: return RowFunction::kLessEqual;
-    case tflite::kTfLiteBuiltinGreater: return RowFunction::kGreater;
-    default: return RowFunction::kGreaterEqual;
+    case tflite::kTfLiteBuiltinEqual: return TypedFunction::kEqual;
+    case tflite::kTfLiteBuiltinNotEqual: return TypedFunction::kNotEqual;
+    case tflite::kTfLiteBuiltinLess: return TypedFunction::kLess;
+    case tflite::kTfLiteBuiltinLessEqual: return TypedFunction::kLessEqual;
+    case tflite::kTfLiteBuiltinGreater: return TypedFunction::kGreater;
+    default: return TypedFunction::kGreaterEqual;
   }
 }
 

@@ -1,6 +1,4 @@
 // Comparisons of values of two scales: both brought to 8 fraction bits in 32-bit lanes.
-#include <type_traits>
-
 #include "kernels/compare/compare.h"
 #include "kernels/elementwise/joined_rows.h"
 #include "kernels/make_kernel.h"

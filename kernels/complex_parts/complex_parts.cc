@@ -14,7 +14,7 @@ constexpr TypeRow kTypes[] = {{{DataType::kComplex64}, DataType::kFloat32},
                               {{DataType::kComplex128}, DataType::kFloat64}};
 
 Status InferPart(OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   const bool wide = op.inputs[0].type == DataType::kComplex128;
   return SetOutput(op, 0, wide ? DataType::kFloat64 : DataType::kFloat32, op.inputs[0].shape);
 }

@@ -58,7 +58,8 @@ Status CheckQuantization(const OpDescription& op) {
 Status InferConcatenation(OpDescription& op) {
   const TensorInfo& first = op.inputs[0];
   const auto& params = op.params.as<ConcatenationParams>();
-  if (params.activation != Activation::kNone) return Unsupported("a fused activation");
+  if (params.activation != Activation::kNone)
+    return Unsupported("does not take a fused activation");
   FUSELITE_ASSIGN_OR_RETURN(const int axis, ResolveAxis(params.axis, first.shape.rank()));
   int64_t total = 0;
   for (const TensorInfo& in : op.inputs) {

@@ -86,7 +86,8 @@ bool Conv2DHasSeveralScales(const OpDescription& op, const Conv2DShape& shape) {
 
 Result<HybridTail> MakeConv2DHybridTail(const OpDescription& op, const Conv2DShape& shape) {
   if (shape.groups != 1 && !op.inputs[1].quantization.per_channel()) {
-    return Unsupported("groups of float32 channels with one scale for all 8-bit filters");
+    return Unsupported(
+        "does not take groups of float32 channels with one scale for all 8-bit filters");
   }
   FUSELITE_ASSIGN_OR_RETURN(
       HybridTail tail,

@@ -63,9 +63,9 @@ Status DescribeTransposed(const Window3D& window, const Shape& filter,
   constexpr int64_t kMostParts = 1024;
   int64_t parts = 1;
   for (const WindowAxis& axis : window.axes) {
-    if (axis.dilation != 1) return Unsupported("dilated taps");
+    if (axis.dilation != 1) return Unsupported("does not take dilated taps");
     parts *= axis.stride;
-    if (parts > kMostParts) return Unsupported("strides beyond ", kMostParts);
+    if (parts > kMostParts) return Unsupported("does not take strides beyond ", kMostParts);
   }
   product->padding = {PaddedAxis(h), PaddedAxis(w)};
   product->volume = PaddedAxis(d);

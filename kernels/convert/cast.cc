@@ -156,7 +156,7 @@ Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription& op, const BuildCo
   const bool packed = IsPacked(from) || IsPacked(to);
   if (packed) FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   CastFunction* const function = packed ? CastPacked(from, to) : CastBetween(from, to);
-  if (function == nullptr) return Unsupported("this cast");
+  if (function == nullptr) return Unsupported("does not take this cast");
   return MakeCast(op,
                   "cast " + std::string(DataTypeName(from)) + " " + std::string(DataTypeName(to)) +
                       " reference",

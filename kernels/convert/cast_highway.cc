@@ -112,7 +112,7 @@ void ToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count)
   }
 }
 
-// The same of half-precision numbers: any bit but the sign's.
+// Whether half-precision numbers differ from zero: any bit but the sign's.
 void HalvesToTruth(const void* in, int64_t from, void* out, int64_t to, int64_t count) {
   const hn::ScalableTag<uint16_t> d;
   const hn::Rebind<uint8_t, decltype(d)> narrow;

@@ -73,7 +73,8 @@ Status CheckScales(const TensorInfo& info) {
   if (q.empty()) return Unsupported(DataTypeName(info.type), " without a scale");
   if (q.zero_points.size() != q.scales.size()) return Unsupported("scales lack zero points");
   for (float scale : q.scales) {
-    if (!(scale > 0) || !std::isfinite(scale)) return Unsupported("a scale of ", scale);
+    if (!(scale > 0) || !std::isfinite(scale))
+      return Unsupported("does not take a scale of ", scale);
   }
   if (!q.per_channel()) return Status();
   if (q.axis < 0 || q.axis >= info.shape.rank() ||
@@ -95,7 +96,7 @@ Status InferQuantize(OpDescription& op) {
   if (in.type == DataType::kFloat32) return Status();
   FUSELITE_RETURN_IF_ERROR(CheckScales(in));
   if (in.quantization.per_channel() || out.quantization.per_channel()) {
-    return Unsupported("requantization per channel");
+    return Unsupported("does not take requantization per channel");
   }
   if (in.type == kI16 && out.type == kI16 &&
       (in.quantization.zero_point() != 0 || out.quantization.zero_point() != 0)) {

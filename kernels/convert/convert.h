@@ -21,8 +21,8 @@ struct CastParams {
 // floats are truncated and saturate, a NaN to the largest integer; anything but zero is true.
 // float32 from and to int4, uint4 and int2 too.
 Result<std::unique_ptr<Kernel>> BuildCast(const OpDescription&, const BuildContext&);
-// To float32, from float32 to float16, bool and integers of 8 to 32 bits, to float16 from what is
-// narrower than 64 bits, and between integers; the reference's bits.
+// Casts to float32, from float32 to float16, bool and integers of 8 to 32 bits, to float16 from
+// what is narrower than 64 bits, and between integers; to the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildCastHighway(const OpDescription&, const BuildContext&);
 
 // `count` values, from elements `from` of `in` on to elements `to` of `out` on.

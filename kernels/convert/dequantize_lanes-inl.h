@@ -27,7 +27,7 @@ class DequantizeLanes {
   HWY_INLINE DequantizeLanes(float scale, int32_t zero_point)
       : scale_(hn::Set(Real(), scale)), zero_point_(hn::Set(Wide(), zero_point)) {}
 
-  // As many int8, uint8 or int16 as a vector has floats.
+  // `x` has as many int8, uint8 or int16 as a vector has floats.
   template <class V>
   HWY_INLINE hn::Vec<hn::ScalableTag<float>> operator()(V x) const {
     const auto difference = hn::Sub(hn::PromoteTo(Wide(), x), zero_point_);

@@ -1,6 +1,3 @@
-#include <algorithm>
-#include <limits>
-
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"
 
@@ -63,9 +60,9 @@ namespace {
 // Whether scale and zero point are one, and the latter within 16 bits.
 Status CheckVectorizable(const OpDescription& op, const TensorInfo& quantized) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
-  if (quantized.quantization.per_channel()) return Unsupported("scales per channel");
+  if (quantized.quantization.per_channel()) return Unsupported("does not take scales per channel");
   const int32_t zero = quantized.quantization.zero_point();
-  if (zero < -65536 || zero > 65536) return Unsupported("a zero point of ", zero);
+  if (zero < -65536 || zero > 65536) return Unsupported("does not take a zero point of ", zero);
   return Status();
 }
 
@@ -106,7 +103,7 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
   const TensorInfo& in = op.inputs[0];
   if (in.type == DataType::kFloat16) return BuildCastHighway(op, context);
   if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
-    return Unsupported(DataTypeName(in.type), " is not int8, uint8, int16 or float16");
+    return Unsupported("takes int8, uint8, int16 and float16, not ", DataTypeName(in.type));
   }
   FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, in));
   const auto& table = in.type == DataType::kInt8    ? kInt8

@@ -18,7 +18,6 @@
 #include <hwy/highway.h>
 
 #include <limits>
-#include <type_traits>
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"

@@ -57,8 +57,8 @@ void QuantizeRun(const float* in, T* out, size_t count, float scale, int32_t zer
   }
 }
 
-// The same for bytes, a block at a time by the scale's reciprocal, where a product takes a tenth of
-// a quotient's time. A block that may round differently is divided: one in a hundred.
+// QuantizeRun for bytes, a block at a time by the scale's reciprocal, where a product takes a tenth
+// of a quotient's time. A block that may round differently is divided: one in a hundred.
 template <class T>
 HWY_INLINE void QuantizeByReciprocal(const float* in, T* out, size_t count, float scale,
                                      int32_t zero_point) {

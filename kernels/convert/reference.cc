@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cmath>
-#include <limits>
 
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"

@@ -85,7 +85,8 @@ Result<std::unique_ptr<Kernel>> BuildRequantizeHighway(const OpDescription& op,
   if (!op.tail.empty()) return Unsupported("QUANTIZE takes no fused tail");
   const DataType in = op.inputs[0].type, out = op.outputs[0].type;
   if (in == DataType::kFloat32) return Unsupported("the input is not quantized");
-  if (BitWidth(in) == 8 && BitWidth(out) != 8) return Unsupported("bytes to ", DataTypeName(out));
+  if (BitWidth(in) == 8 && BitWidth(out) != 8)
+    return Unsupported("does not take bytes to ", DataTypeName(out));
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kRequantize.Require(context.isa));
   const std::string name =
       "requantize " + std::string(DataTypeName(in)) + " " + std::string(DataTypeName(out));

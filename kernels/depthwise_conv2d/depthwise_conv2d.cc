@@ -52,7 +52,7 @@ Status InferDepthwiseConv2D(OpDescription& op) {
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
   if (op.inputs[0].type == kF32) {
     if (shape.channels_out > 1 && !op.inputs[1].quantization.per_channel()) {
-      return Unsupported("float32 channels with one scale for all 8-bit filters");
+      return Unsupported("does not take float32 channels with one scale for all 8-bit filters");
     }
     return MakeHybridTail(op, params.activation, shape.channels_out).status();
   }

@@ -24,7 +24,7 @@ class DepthwiseKernel final : public Kernel {
     if (simd_ == nullptr) return NoVectorTarget(context.isa);
     for (int i : {0, 1}) {
       if (op.inputs[i].type != DataType::kFloat32) {
-        return Unsupported(DataTypeName(op.inputs[i].type), " is not float32");
+        return Unsupported("takes float32, not ", DataTypeName(op.inputs[i].type));
       }
     }
     FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));

@@ -25,7 +25,8 @@ struct LineRun {
   int64_t channel = 0;  // the first block's first
   const std::byte* packed = nullptr;
   const RowScale* scale = nullptr;  // of an image that was quantized at run time
-  // Of the first pixel and channel: where the output belongs, or in scratch where rest().waits().
+  // Where the first pixel's first channel is stored: in the output, or in scratch where
+  // rest().waits().
   std::byte* out = nullptr;
   const void* const* inputs = nullptr;  // of KernelArgs, for the tail's operands
 };
@@ -38,7 +39,7 @@ class LineConvolution {
 
   virtual int64_t rows() const { return 1; }  // of a line
   virtual int64_t blocks() const = 0;
-  // Of a block; of blocks(): how many channels there are.
+  // The first channel of `block`; for blocks(), the number of channels.
   virtual int64_t first_channel(int64_t block) const = 0;
   // What a block of a line takes, and what takes 2 microseconds (LineUnits::Grain).
   struct Work {
@@ -55,11 +56,12 @@ class LineConvolution {
   virtual size_t packed_bytes() const = 0;
   virtual std::string layout() const = 0;
   virtual bool packs_bias() const { return true; }
-  // As the operator has them, but in whole bytes and aligned (ReadableConstant). A null bias is
-  // zeros.
+  // Filter and bias are as the operator has them, but in whole bytes and aligned
+  // (ReadableConstant). A null bias is zeros.
   virtual void Pack(const void* filter, const void* bias, std::byte* to) const = 0;
 
-  // The same with the code that Run calls. What was not emitted packs nothing and does not run.
+  // This convolution with the code that Run calls. What was not emitted packs nothing and does not
+  // run.
   virtual Result<std::shared_ptr<const LineConvolution>> Emit(const std::string& name) const = 0;
   virtual void Run(const LineRun& run) const = 0;
 };

@@ -153,7 +153,7 @@ Result<KernelPlan> PlanLineKernel(const OpDescription& described, const LineOutp
   const FilterInputs filters = FilterInputsOf(described, *lines);
   const DataType type = described.inputs[kFilters].type;
   if (!filters.constant && type != ReadableType(type)) {
-    return Unsupported("filters of ", DataTypeName(type), " known only at run time");
+    return Unsupported("does not take filters of ", DataTypeName(type), " known only at run time");
   }
   const std::string name = lines->name();
   auto draft =

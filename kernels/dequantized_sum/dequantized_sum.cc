@@ -32,11 +32,12 @@ bool IsByte(const TensorInfo& info) {
 
 Status CheckScale(const TensorInfo& info) {
   const Quantization& q = info.quantization;
-  if (q.empty() || q.per_channel()) return Unsupported("bytes without one scale");
-  if (!(q.scale() > 0 && q.scale() < kMaxScale)) return Unsupported("a scale of ", q.scale());
+  if (q.empty() || q.per_channel()) return Unsupported("does not take bytes without one scale");
+  if (!(q.scale() > 0 && q.scale() < kMaxScale))
+    return Unsupported("does not take a scale of ", q.scale());
   // Differences of bytes and zero points are whole floats.
   if (std::abs(static_cast<int64_t>(q.zero_point())) > kZeroPoints) {
-    return Unsupported("a zero point of ", q.zero_point());
+    return Unsupported("does not take a zero point of ", q.zero_point());
   }
   return Status();
 }
@@ -44,13 +45,13 @@ Status CheckScale(const TensorInfo& info) {
 Status InferDequantizedSum(OpDescription& op) {
   const TensorInfo &first = op.inputs[0], &out = op.outputs[0];
   if (op.inputs.size() > DequantizedSumParams::kMaxTerms) {
-    return Unsupported("a sum of ", op.inputs.size(), " terms");
+    return Unsupported("does not take a sum of ", op.inputs.size(), " terms");
   }
   const auto& params = op.params.as<DequantizedSumParams>();
   for (size_t i = 0; i < op.inputs.size(); ++i) {
     const TensorInfo& x = op.inputs[i];
     if (!IsByte(x) && x.type != DataType::kFloat32) {
-      return Unsupported("terms of type ", DataTypeName(x.type));
+      return Unsupported("does not take terms of type ", DataTypeName(x.type));
     }
     if (IsByte(x)) FUSELITE_RETURN_IF_ERROR(CheckScale(x));
     if (x.shape != first.shape) {

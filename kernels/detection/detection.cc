@@ -33,7 +33,7 @@ Status CheckParams(const DetectionParams& params) {
 }
 
 Status InferDetection(OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const auto& params = op.params.as<DetectionParams>();
   FUSELITE_RETURN_IF_ERROR(CheckParams(params));

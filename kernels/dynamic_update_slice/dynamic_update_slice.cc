@@ -23,7 +23,7 @@ Status InferUpdate(OpDescription& op) {
   const int rank = operand.shape.rank();
   if (rank > 8) return InvalidArgument("rank ", rank, ", expected 8 at most");
   if (start.type != DataType::kInt32 && start.type != DataType::kInt64) {
-    return Unsupported("start indices of type ", DataTypeName(start.type));
+    return Unsupported("does not take start indices of type ", DataTypeName(start.type));
   }
   if (update.type != operand.type) {
     return InvalidArgument("an update of ", DataTypeName(update.type), " for ",
@@ -39,7 +39,7 @@ Status InferUpdate(OpDescription& op) {
   if (!fits) return InvalidArgument("an update of ", update.shape, " for ", operand.shape);
   FUSELITE_RETURN_IF_ERROR(RequireSized(operand.type));
   if (BitWidth(operand.type) < 8 && operand.type != DataType::kInt4) {
-    return Unsupported("elements of type ", DataTypeName(operand.type));
+    return Unsupported("does not take elements of type ", DataTypeName(operand.type));
   }
   return SetOutput(op, 0, operand.type, operand.shape);
 }
@@ -170,7 +170,8 @@ class UpdateKernel final : public Kernel {
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext& context) {
   if (!op.tail.empty()) return Unsupported("DYNAMIC_UPDATE_SLICE takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDenseInputs(op, {0, 2}));
-  if (!IsDense(op.outputs[0])) return Unsupported("DYNAMIC_UPDATE_SLICE into pitched rows");
+  if (!IsDense(op.outputs[0]))
+    return Unsupported("does not take DYNAMIC_UPDATE_SLICE into pitched rows");
   if (IsPacked(op.outputs[0].type)) return BuildOnBytes(op, context, Build);
   FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(op.inputs[0].type));
   return std::unique_ptr<Kernel>(std::make_unique<UpdateKernel>(op, bytes));

@@ -49,7 +49,8 @@ struct StagesOnInput {
 };
 // nullopt where `op` is not elementwise or not float32, or has no such input: both broadcast.
 std::optional<StagesOnInput> AsStagesOnInput(const OpDescription& op);
-// The same, or where both broadcast, on one that has whole rows of the output: these then repeat.
+// As AsStagesOnInput(), or where both broadcast, on one that has whole rows of the output: these
+// then repeat.
 std::optional<StagesOnInput> AsStagesOnRows(const OpDescription& op);
 
 // Where the rows of an input lie that is the output, or has whole rows of it: as the operands of

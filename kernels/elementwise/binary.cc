@@ -98,14 +98,14 @@ Status InferBinary(OpDescription& op) {
   float low, high;
   if (HasActivation(kind) &&
       !ActivationRange(op.params.as<ArithmeticParams>().activation, &low, &high)) {
-    return Unsupported("a fused activation other than a clamp");
+    return Unsupported("does not take a fused activation other than a clamp");
   }
   if (x.type == DataType::kUInt32 && HasActivation(kind) && low < 0 && low >= -1) {
-    return Unsupported("a lower bound of ", low, " for unsigned integers");
+    return Unsupported("does not take a lower bound of ", low, " for unsigned integers");
   }
   if (x.type == DataType::kComplex64 &&
       op.params.as<ArithmeticParams>().activation != Activation::kNone) {
-    return Unsupported("a fused activation of complex numbers");
+    return Unsupported("does not take a fused activation of complex numbers");
   }
   if (IsNarrowingMul(kind, op)) return InferNarrowingMul(op);
   if (IsQuantized(kind, op)) {
@@ -125,14 +125,14 @@ Result<std::unique_ptr<Kernel>> BuildOther(BinaryKind kind, const OpDescription&
   }
 }
 
-std::optional<RowFunction> RowFunctionOf(BinaryKind kind) {
+std::optional<TypedFunction> TypedFunctionOf(BinaryKind kind) {
   switch (kind) {
-    case BinaryKind::kAdd: return RowFunction::kAdd;
-    case BinaryKind::kSub: return RowFunction::kSub;
-    case BinaryKind::kMul: return RowFunction::kMul;
-    case BinaryKind::kMaximum: return RowFunction::kMaximum;
-    case BinaryKind::kMinimum: return RowFunction::kMinimum;
-    case BinaryKind::kSquaredDifference: return RowFunction::kSquaredDifference;
+    case BinaryKind::kAdd: return TypedFunction::kAdd;
+    case BinaryKind::kSub: return TypedFunction::kSub;
+    case BinaryKind::kMul: return TypedFunction::kMul;
+    case BinaryKind::kMaximum: return TypedFunction::kMaximum;
+    case BinaryKind::kMinimum: return TypedFunction::kMinimum;
+    case BinaryKind::kSquaredDifference: return TypedFunction::kSquaredDifference;
     default: return std::nullopt;
   }
 }
@@ -140,10 +140,10 @@ std::optional<RowFunction> RowFunctionOf(BinaryKind kind) {
 // Integers that wrap around, and extremes of them.
 Result<std::unique_ptr<Kernel>> BuildIntegerHighway(BinaryKind kind, const OpDescription& op,
                                                     const BuildContext& context) {
-  const std::optional<RowFunction> function = RowFunctionOf(kind);
+  const std::optional<TypedFunction> function = TypedFunctionOf(kind);
   if (!function) return Unsupported(op.op->name, " of integers has no vectors");
   if (HasActivation(kind) && op.params.as<ArithmeticParams>().activation != Activation::kNone) {
-    return Unsupported("a fused activation of integers");
+    return Unsupported("does not take a fused activation of integers");
   }
   return BuildTypedRows(*function, op, context);
 }
@@ -151,7 +151,6 @@ Result<std::unique_ptr<Kernel>> BuildIntegerHighway(BinaryKind kind, const OpDes
 template <TailCandidate kCandidate>
 Result<KernelPlan> PlanBinary(const OpDescription& op, const PlanContext& context) {
   const BinaryKind kind = *BinaryKindOf(*op.op);
-  const BuildContext build = WithoutStore(context);
   if (IsNarrowingMul(kind, op)) {
     if (kCandidate == TailCandidate::kReference) return OwnPlan(BuildNarrowingMul(op));
     return Unsupported("int16 to 8 bits has no vector version");
@@ -161,16 +160,17 @@ Result<KernelPlan> PlanBinary(const OpDescription& op, const PlanContext& contex
     if (kCandidate == TailCandidate::kReference) return OwnPlan(BuildOther(kind, op));
     const DataType type = op.inputs[0].type;
     const bool short_floats = type == DataType::kFloat16 || type == DataType::kBFloat16;
-    return OwnPlan(short_floats ? BuildShortFloatRows(kind, op, RangeOfShortFloats(kind, op), build)
-                                : BuildIntegerHighway(kind, op, build));
+    return OwnPlan(short_floats
+                       ? BuildShortFloatRows(kind, op, RangeOfShortFloats(kind, op), context)
+                       : BuildIntegerHighway(kind, op, context));
   }
   if (std::optional<StagesOnInput> own = AsStagesOnInput(op)) {
-    return OwnPlan(BuildTailKernel(BinaryName(kind), op, build, std::move(own->stages),
+    return OwnPlan(BuildTailKernel(BinaryName(kind), op, context, std::move(own->stages),
                                    own->flowing, kCandidate));
   }
   Tail clamp;
   AppendBinaryRange(op, &clamp);
-  return OwnPlan(BuildBroadcastBinary(kind, op, build, std::move(clamp), kCandidate));
+  return OwnPlan(BuildBroadcastBinary(kind, op, context, std::move(clamp), kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {

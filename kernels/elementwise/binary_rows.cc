@@ -23,7 +23,11 @@ T ApplyInteger(BinaryKind kind, T x, T y) {
     case BinaryKind::kSub: return static_cast<T>(a - b);
     case BinaryKind::kMul: return static_cast<T>(a * b);
     case BinaryKind::kDiv:
-      if (std::is_signed_v<T> && y == static_cast<T>(-1)) return static_cast<T>(0 - a);
+      // The largest number is as near as the type comes to the smallest one's opposite.
+      if (std::is_signed_v<T> && y == static_cast<T>(-1)) {
+        return x == std::numeric_limits<T>::min() ? std::numeric_limits<T>::max()
+                                                  : static_cast<T>(0 - a);
+      }
       return static_cast<T>(x / y);
     case BinaryKind::kMaximum: return std::max(x, y);
     case BinaryKind::kMinimum: return std::min(x, y);

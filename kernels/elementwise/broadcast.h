@@ -29,7 +29,7 @@ class BroadcastPlan {
     Offsets offsets;
     int64_t row, column, count;
   };
-  // The same part of `rows` rows that follow each other, row_stride(k) elements apart. One unit.
+  // One part of each of `rows` rows that follow each other, row_stride(k) elements apart. One unit.
   struct Block {
     Offsets offsets;
     int64_t row, column, rows, count;
@@ -64,7 +64,7 @@ class BroadcastPlan {
     }
   }
 
-  // The same with units of whole rows that follow each other as one block.
+  // As ForEachBlock(), with units of whole rows that follow each other as one block.
   template <class F>
   void ForEachLongBlock(int64_t begin, int64_t end, F f) const {
     if (pieces_ > 1) return ForEachBlock(begin, end, f);

@@ -13,8 +13,8 @@ HWY_PUSH_ATTRIBUTES("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")
 namespace fuselite::kernels {
 namespace {
 
-// With intrinsics, since the oldest Highway that we build with has no such target. Each permutation
-// looks up 128 entries; the byte's top bit takes one of the two.
+// With intrinsics, since the oldest supported Highway has no such target. Each permutation looks up
+// 128 entries; the byte's top bit takes one of the two.
 void MapByPermutes(std::span<const uint8_t, 256> table, const uint8_t* in, uint8_t* out,
                    int64_t n) {
   const __m512i first = _mm512_loadu_si512(&table[0]), second = _mm512_loadu_si512(&table[64]),

@@ -31,7 +31,7 @@ Result<KernelPlan> PlanElementwise(const OpDescription& op, const PlanContext& c
                          return std::vector<uint8_t>(entries.begin(), entries.end());
                        });
   }
-  return OwnPlan(BuildTailKernel("elementwise", op, WithoutStore(context), Tail{}, 0, kCandidate));
+  return OwnPlan(BuildTailKernel("elementwise", op, context, Tail{}, 0, kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {

@@ -74,7 +74,7 @@ class ChainKernel final : public Kernel {
             .out_step = out_pitch_ * view_.group * kFloat,
             .tail = InRowView(tail_, view_)};
   }
-  // Those of whole units or rows, then of what is left.
+  // The lengths of whole units or rows, then of what is left.
   std::vector<int64_t> Lengths() const {
     const int64_t c = grid_.channels;
     std::vector<int64_t> lengths;
@@ -197,7 +197,7 @@ class ChainKernel final : public Kernel {
 Result<KernelPlan> PlanChainKernel(const OpDescription& op, int flowing, Tail tail, TailRest rest,
                                    std::shared_ptr<const ChainRows> rows) {
   const std::optional<TailOperand> in = PlaceRows(op.inputs[flowing], op.outputs[0].shape, &tail);
-  if (!in) return Unsupported("rows that repeat in another way than the operands");
+  if (!in) return Unsupported("does not take rows that repeat in another way than the operands");
   ChainKernel kernel(op, flowing, *in, std::move(tail), std::move(rest), std::move(rows));
   FUSELITE_RETURN_IF_ERROR(kernel.Check());
   return KernelPlan::Of(std::move(kernel), [](ChainKernel& emitted, const OpDescription&,

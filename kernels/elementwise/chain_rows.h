@@ -37,7 +37,7 @@ class ChainRows {
 
   // kUnsupported, with the reason, for what Emit does not take.
   virtual Status Check(const ChainRowsSpec& spec) const = 0;
-  // The same with the code that Run calls: for rows of lengths[i] channels, which is 1 at least.
+  // These rows with the code that Run calls: for rows of lengths[i] channels, which is 1 at least.
   virtual Result<std::shared_ptr<const ChainRows>> Emit(const ChainRowsSpec& spec,
                                                         std::span<const int64_t> lengths,
                                                         const std::string& name) const = 0;

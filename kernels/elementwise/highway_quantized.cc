@@ -268,7 +268,7 @@ HWY_INLINE SquaredDifferenceLanes LanesOf(const QuantizedSquaredDifference& f) {
 HWY_INLINE QuotientLanes LanesOf(const TabledQuotient& f) { return QuotientLanes(f); }
 
 template <class Function>
-void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) {
+void RunRows(const QuantizedRowFunction& rows, const Function& f, const RowBlock& block) {
   int32_t min, max;
   if constexpr (requires { f.sum; }) {
     min = f.sum.q.min, max = f.sum.q.max;
@@ -288,14 +288,15 @@ void RunRows(const RowFunction& rows, const Function& f, const RowBlock& block) 
   }
 }
 
-void RunRows(const RowFunction& rows, const RoundedSum& f, const RowBlock& block) {
+void RunRows(const QuantizedRowFunction& rows, const RoundedSum& f, const RowBlock& block) {
   const auto run = [&](const auto& lanes)
                        HWY_ATTR { MapBytes(lanes, rows.flip, f.min, f.max, block); };
   f.exceptions.count > 0 ? run(CorrectedSumLanes(f)) : run(RoundedSumLanes(f));
 }
 
 // The first operand's scale is the larger one as a rule: rows, of which the second is the mean.
-void RunRows(const RowFunction& rows, const RoundedSquaredDifference& f, const RowBlock& block) {
+void RunRows(const QuantizedRowFunction& rows, const RoundedSquaredDifference& f,
+             const RowBlock& block) {
   const OperandScale x = SquaredDifferenceLanes(f.exact).x_scale;
   const auto run = [&](const auto& x_scale) HWY_ATTR {
     MapBytes(RoundedSquaredDifferenceLanes(f, x_scale), rows.flip, f.min, f.max, block);
@@ -305,7 +306,7 @@ void RunRows(const RowFunction& rows, const RoundedSquaredDifference& f, const R
 }
 
 // Operands change places where the first is one row, or one value in each row.
-void RunRows(const RowFunction& rows, RoundedProduct f, RowBlock block) {
+void RunRows(const QuantizedRowFunction& rows, RoundedProduct f, RowBlock block) {
   if (block.x_step == 0 || (block.x_stride == 0 && block.y_step == 1)) {
     std::swap(f.x_zero, f.y_zero);
     std::swap(block.x, block.y);
@@ -319,7 +320,7 @@ void RunRows(const RowFunction& rows, RoundedProduct f, RowBlock block) {
                  : MultiplyByRepeated<uint8_t>(f, rows.flip, block);
 }
 
-void QuantizedRowsVector(const RowFunction& rows, const RowBlock& block) {
+void QuantizedRowsVector(const QuantizedRowFunction& rows, const RowBlock& block) {
   std::visit([&](const auto& f) { RunRows(rows, f, block); }, rows.function);
 }
 

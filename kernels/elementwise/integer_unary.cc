@@ -1,6 +1,5 @@
 #include "kernels/elementwise/integer_unary.h"
 
-#include <cmath>
 #include <type_traits>
 
 #include "kernels/elementwise/typed_map.h"

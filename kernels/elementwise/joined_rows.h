@@ -74,8 +74,8 @@ class JoinedRows {
 
   void FindOneBlock();
 
-  // Where one unit is all, as in the steps of unrolled recurrent networks, without its addresses.
-  // It lies in front: of thousands of such steps each finds its numbers in L2 at best.
+  // The block where one unit is all, as in the steps of unrolled recurrent networks, without its
+  // addresses. It lies in front: of thousands of such steps each finds its numbers in L2 at best.
   bool is_one_block_ = false;
   RowBlock block_{};
   BroadcastPlan plan_;

@@ -111,7 +111,7 @@ Result<Function> HardSwish(const Scales& s) {
   const FixedPoint output = ToFixedPoint(fine / s.out);
   const FixedPoint reluish = ToFixedPoint(fine / (3.0f / 32768.0f));
   if (output.shift > 0 || reluish.shift > 16) {
-    return Unsupported("hard-swish from scale ", s.in, " to ", s.out);
+    return Unsupported("does not take hard-swish from scale ", s.in, " to ", s.out);
   }
   return Function([=, output_factor = ToMultiplier16(output),
                    gate_factor = ToMultiplier16(reluish)](int32_t x) {
@@ -153,7 +153,7 @@ Result<Function> Sigmoid(const OpDescription& op, const Scales& s) {
   const bool tanh = op.op->builtin_code == tflite::kTfLiteBuiltinTanh;
   // TANH takes what is within 0.001 in the exponent.
   if (tanh ? !(std::abs(std::log2(s.out) + 15) < 1e-3f) : s.out != 1.0f / 32768) {
-    return Unsupported("an output scale of ", s.out, ", not 1/32768");
+    return Unsupported("does not take an output scale of ", s.out, ", not 1/32768");
   }
   FUSELITE_ASSIGN_OR_RETURN(const Sigmoid16 function,
                             tanh ? Sigmoid16::Tanh(s.in) : Sigmoid16::Logistic(s.in));
@@ -162,7 +162,7 @@ Result<Function> Sigmoid(const OpDescription& op, const Scales& s) {
 
 Result<Function> Real8Bit(const OpDescription& op, const Scales& s) {
   if (op.op->builtin_code == tflite::kTfLiteBuiltinLogistic && s.out != 1.0f / 256) {
-    return Unsupported("an output scale of ", s.out, ", not 1/256");
+    return Unsupported("does not take an output scale of ", s.out, ", not 1/256");
   }
   FUSELITE_ASSIGN_OR_RETURN(const TailStage stage, RealStage(op));
   return Real(s, stage);
@@ -184,7 +184,8 @@ Result<Function> FunctionOf(const OpDescription& op, const Scales& s) {
     case tflite::kTfLiteBuiltinRsqrt: {
       if (wide) return Interpolated(op, s);
       const int shift = ToFixedPoint(1.0 / (std::sqrt(s.in) * s.out)).shift;
-      if (shift < -11 || shift > 20) return Unsupported("rsqrt from scale ", s.in, " to ", s.out);
+      if (shift < -11 || shift > 20)
+        return Unsupported("does not take rsqrt from scale ", s.in, " to ", s.out);
       return Rsqrt(s);
     }
     case tflite::kTfLiteBuiltinLogistic:
@@ -299,7 +300,8 @@ Result<KernelPlan> PlanReferenceLookup(const OpDescription& op) {
     switch (described.inputs[0].type) {
       case DataType::kInt8: return MakeLookup<int8_t>(described, function, filled);
       case DataType::kInt16: return MakeLookup<int16_t>(described, function, filled);
-      default: return Unsupported("a table of ", DataTypeName(described.inputs[0].type));
+      default:
+        return Unsupported("does not take a table of ", DataTypeName(described.inputs[0].type));
     }
   };
   FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> draft, make(op, false));

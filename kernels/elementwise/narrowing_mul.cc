@@ -46,7 +46,7 @@ Status InferNarrowingMul(OpDescription& op) {
     return InvalidArgument("operands of ", op.inputs[0].shape, " and ", op.inputs[1].shape,
                            ": int16 to 8 bits takes no broadcast");
   }
-  if (!op.tail.empty()) return Unsupported("a tail behind a quantized operator");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind a quantized operator");
   NarrowingProduct product;
   FUSELITE_RETURN_IF_ERROR(MakeProduct(op, &product));
   return SetOutput(op, 0, op.outputs[0].type, op.inputs[0].shape);

@@ -131,7 +131,7 @@ Status CheckQuantizedBinary(BinaryKind kind, const OpDescription& op) {
       return InvalidArgument("the zero points of int16 operands must be 0");
     }
   }
-  if (!op.tail.empty()) return Unsupported("a tail behind a quantized operator");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind a quantized operator");
   return CheckFunction(kind, op);
 }
 

@@ -23,8 +23,9 @@ double ScaleToLarger(const OpDescription& op, QuantizedAdd* add) {
 }
 
 Status RefuseScales(const OpDescription& op) {
-  return Unsupported("an output scale of ", op.outputs[0].quantization.scale(), " for inputs of ",
-                     op.inputs[0].quantization.scale(), " and ", op.inputs[1].quantization.scale());
+  return Unsupported("does not take an output scale of ", op.outputs[0].quantization.scale(),
+                     " for inputs of ", op.inputs[0].quantization.scale(), " and ",
+                     op.inputs[1].quantization.scale());
 }
 
 // log2(scale), rounded.

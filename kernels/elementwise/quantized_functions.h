@@ -96,7 +96,7 @@ struct QuantizedPrelu {
   }
 };
 
-// Both operands to twice the larger scale with 7 more bits, their difference squared.
+// Brings both operands to twice the larger scale with 7 more bits, and squares their difference.
 struct QuantizedSquaredDifference {
   QuantizedSum sum;  // of which only Scaled() and the output's scale are used
 

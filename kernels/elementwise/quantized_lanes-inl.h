@@ -51,7 +51,7 @@ class OperandScale {
   UniformScale scale_;
 };
 
-// The same where it is known to be a shift.
+// An OperandScale where that is known to be a shift.
 class OperandShift {
  public:
   HWY_INLINE OperandShift(int32_t offset, int left)

@@ -269,8 +269,9 @@ bool DividesBy(int byte, const RowBlock& b) {
 }
 
 // The blocks of units [begin, end), in which nothing is divided by 0.
-Status DivideRows(const JoinedRows& joined, QuantizedRowsFunction* rows, const RowFunction& f,
-                  const KernelArgs& args, int64_t begin, int64_t end) {
+Status DivideRows(const JoinedRows& joined, QuantizedRowsFunction* rows,
+                  const QuantizedRowFunction& f, const KernelArgs& args, int64_t begin,
+                  int64_t end) {
   const int zero = std::get<TabledQuotient>(f.function).exact.y_zero ^ f.flip;
   bool refused = false;
   joined.ForEach(args, begin, end, [&](const RowBlock& block) {
@@ -303,7 +304,7 @@ Result<std::unique_ptr<Kernel>> MakeRows(BinaryKind kind, const OpDescription& o
   return MakeKernel(internal::Join(BinaryName(kind), ' ', DataTypeName(type),
                                    rounded ? " rounded " : " ", SimdName(isa)),
                     work,
-                    [=, f = RowFunction{function, type, flip}](
+                    [=, f = QuantizedRowFunction{function, type, flip}](
                         const KernelArgs& args, int64_t begin, int64_t end) -> Status {
                       if (kind == BinaryKind::kDiv) {
                         return DivideRows(joined, rows, f, args, begin, end);

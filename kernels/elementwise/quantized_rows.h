@@ -60,13 +60,13 @@ using QuantizedFunction =
 // How rows of values become rows of results. Bytes are XORed with `flip` on their way in and out:
 // with 0x80, int8 becomes uint8, 128 higher, and the function is one of unsigned values. The
 // rounded functions are those of bytes.
-struct RowFunction {
+struct QuantizedRowFunction {
   QuantizedFunction function;
   DataType type;  // kInt8, kUInt8 or kInt16
   uint8_t flip;   // 0 for kInt16
 };
 
-using QuantizedRowsFunction = void(const RowFunction& function, const RowBlock& block);
+using QuantizedRowsFunction = void(const QuantizedRowFunction& function, const RowBlock& block);
 
 // Null where there is no vector target.
 QuantizedRowsFunction* QuantizedRows(Isa isa);

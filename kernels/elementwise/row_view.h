@@ -1,4 +1,4 @@
-// As rows of which length a chain's inner function sees the values of a unit.
+// In rows of which length a chain's inner function sees a unit's values.
 #pragma once
 
 #include "kernels/elementwise/grid.h"

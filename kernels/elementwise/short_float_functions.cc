@@ -104,8 +104,8 @@ struct TanhOf {
   }
 };
 
-// By a tanh, each operation rounded to T as LiteRT's are: a result rounded once differs from it in
-// whole per cents where they cancel.
+// GELU by a tanh, each operation rounded to T as LiteRT's are: a result rounded once differs from
+// it in whole per cents where they cancel.
 template <class T>
 struct GeluTanhOf {
   static HWY_INLINE FloatVec Vector(FloatVec x) {
@@ -164,7 +164,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
                                                          const BuildContext& context) {
   constexpr auto kFindMap = FUSELITE_SIMD_TABLE(FindMap);
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindMap.Require(context.isa));
   const ShortFloatMap map = find(op);
   if (map == nullptr) {

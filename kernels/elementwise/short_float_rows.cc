@@ -102,7 +102,7 @@ Result<std::unique_ptr<Kernel>> BuildShortFloatRows(BinaryKind kind, const OpDes
                                                     const ShortFloatRange& range,
                                                     const BuildContext& context) {
   constexpr auto kFindRow = FUSELITE_SIMD_TABLE(FindShortRow);
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindRow.Require(context.isa));
   const ShortFloatRow row = find(kind, op.inputs[0].type);
   if (row == nullptr) return Unsupported(op.op->name, " of short floats has no vectors");

@@ -55,7 +55,8 @@ Result<Sigmoid16> Sigmoid16::Make(float in_scale, bool tanh) {
     multiplier *= 2;
   }
   // Beyond, the products leave 32 bits; below, shifts do.
-  if (multiplier >= 65535 || f.shift_ > 30) return Unsupported("an input scale of ", in_scale);
+  if (multiplier >= 65535 || f.shift_ > 30)
+    return Unsupported("does not take an input scale of ", in_scale);
   f.multiplier_ = static_cast<int32_t>(multiplier);
   f.round_ = f.shift_ > 0 ? 1 << (f.shift_ - 1) : 0;
   return f;

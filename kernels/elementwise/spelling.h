@@ -11,9 +11,9 @@
 
 namespace fuselite::kernels {
 
-// The same computation over the same memory in as few dimensions as its operands allow: dimensions
-// of 1 are dropped, neighbours joined where every operand steps through both as through one. The
-// tail's strides count the new rows. nullopt where that are no fewer, or where the new form could
+// `op` over the same memory in as few dimensions as its operands allow: dimensions of 1 are
+// dropped, neighbours joined where every operand steps through both as through one. The tail's
+// strides count the new rows. nullopt where there would be no fewer, or where the new form could
 // not say how an operand lies. Precondition: op.op->elementwise, and kernels::Infer has accepted
 // `op`.
 std::optional<OpDescription> InFewestDimensions(const OpDescription& op);

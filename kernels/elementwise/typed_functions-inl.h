@@ -1,4 +1,4 @@
-// Functions of two integers, truth values or floats (RowFunction): on vectors and, with the same
+// Functions of two integers, truth values or floats (TypedFunction): on vectors and, with the same
 // bits, on single values.
 
 // Per-target include guard.

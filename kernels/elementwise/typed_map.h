@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/make_kernel.h"
@@ -46,7 +45,7 @@ std::unique_ptr<Kernel> MakeTypedUnaryMap(const OpDescription& op, F function) {
 
 // The shape rule of operators of two inputs. No tail.
 inline Status InferTypedMap(OpDescription& op, DataType output) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape,
                             BroadcastShapes(op.inputs[0].shape, op.inputs[1].shape));
   return SetOutput(op, 0, output, shape);

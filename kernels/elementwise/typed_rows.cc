@@ -45,7 +45,7 @@ namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
+HWY_INLINE hn::Vec<D> LoadStrided(D d, const T* data, int stride, int64_t i) {
   if constexpr (sizeof(T) < sizeof(hn::TFromD<D>)) {  // Half or BFloat16, as floats
     if (!stride) return hn::Set(d, static_cast<float>(*data));
     return LoadShortFloats(d, data + i, hn::Lanes(d));
@@ -106,7 +106,7 @@ HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n)
     return;
   }
   for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
-    const auto v = F::Vectors(d, LoadOperand(d, a, x.stride, i), LoadOperand(d, b, y.stride, i));
+    const auto v = F::Vectors(d, LoadStrided(d, a, x.stride, i), LoadStrided(d, b, y.stride, i));
     if constexpr (kTruth) {
       StoreTruth(d, v, to + i);
     } else {
@@ -208,22 +208,22 @@ TypedRow ForShifts(DataType type) {
   }
 }
 
-TypedRow FindRow(RowFunction function, DataType type) {
+TypedRow FindRow(TypedFunction function, DataType type) {
   switch (function) {
-    case RowFunction::kAdd: return ForSums<AddOf>(type);
-    case RowFunction::kSub: return ForSums<SubOf>(type);
-    case RowFunction::kMul: return ForProducts(type);
-    case RowFunction::kMaximum: return ForExtremes<MaximumOf>(type);
-    case RowFunction::kMinimum: return ForExtremes<MinimumOf>(type);
-    case RowFunction::kSquaredDifference:
+    case TypedFunction::kAdd: return ForSums<AddOf>(type);
+    case TypedFunction::kSub: return ForSums<SubOf>(type);
+    case TypedFunction::kMul: return ForProducts(type);
+    case TypedFunction::kMaximum: return ForExtremes<MaximumOf>(type);
+    case TypedFunction::kMinimum: return ForExtremes<MinimumOf>(type);
+    case TypedFunction::kSquaredDifference:
       return type == DataType::kInt32 ? &Row<int32_t, SquaredDifferenceOf> : nullptr;
-    case RowFunction::kAnd: return ForSigned<AndOf>(WithSign(type));
-    case RowFunction::kOr: return ForSigned<OrOf>(WithSign(type));
-    case RowFunction::kShiftLeft: return ForShifts(type);
-    case RowFunction::kEqual: return ForEquality<EqualOf>(type);
-    case RowFunction::kNotEqual: return ForEquality<NotEqualOf>(type);
-    case RowFunction::kLess: return ForOrder<LessOf, LessOf>(type);
-    case RowFunction::kLessEqual: return ForOrder<LessEqualOf, IntegerLessEqualOf>(type);
+    case TypedFunction::kAnd: return ForSigned<AndOf>(WithSign(type));
+    case TypedFunction::kOr: return ForSigned<OrOf>(WithSign(type));
+    case TypedFunction::kShiftLeft: return ForShifts(type);
+    case TypedFunction::kEqual: return ForEquality<EqualOf>(type);
+    case TypedFunction::kNotEqual: return ForEquality<NotEqualOf>(type);
+    case TypedFunction::kLess: return ForOrder<LessOf, LessOf>(type);
+    case TypedFunction::kLessEqual: return ForOrder<LessEqualOf, IntegerLessEqualOf>(type);
     default: return nullptr;  // asked for with the operands exchanged
   }
 }
@@ -239,15 +239,15 @@ namespace {
 constexpr auto kFindRow = FUSELITE_SIMD_TABLE(FindRow);
 
 // Greater is less with the operands exchanged.
-std::pair<RowFunction, bool> Exchanged(RowFunction function) {
-  if (function == RowFunction::kGreater) return {RowFunction::kLess, true};
-  if (function == RowFunction::kGreaterEqual) return {RowFunction::kLessEqual, true};
+std::pair<TypedFunction, bool> Exchanged(TypedFunction function) {
+  if (function == TypedFunction::kGreater) return {TypedFunction::kLess, true};
+  if (function == TypedFunction::kGreaterEqual) return {TypedFunction::kLessEqual, true};
   return {function, false};
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDescription& op,
+Result<std::unique_ptr<Kernel>> BuildTypedRows(TypedFunction function, const OpDescription& op,
                                                const BuildContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindRow.Require(context.isa));
   const DataType type = op.inputs[0].type;

@@ -6,7 +6,7 @@
 
 namespace fuselite::kernels {
 
-enum class RowFunction {
+enum class TypedFunction {
   kAdd,
   kSub,
   kMul,
@@ -29,7 +29,7 @@ enum class RowFunction {
 // Comparisons give bool (floats with a NaN are unequal and in no order), the others the inputs'
 // type; the extreme of a NaN and a number is the first of them. Refuses the types that a function
 // has no vectors for.
-Result<std::unique_ptr<Kernel>> BuildTypedRows(RowFunction function, const OpDescription& op,
+Result<std::unique_ptr<Kernel>> BuildTypedRows(TypedFunction function, const OpDescription& op,
                                                const BuildContext& context);
 
 }  // namespace fuselite::kernels

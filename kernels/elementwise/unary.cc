@@ -60,7 +60,7 @@ bool IsQuantized(const OpDescription& op) {
 
 Status InferUnary(OpDescription& op) {
   if (IsQuantized(op)) {
-    if (!op.tail.empty()) return Unsupported("a tail behind a quantized operator");
+    if (!op.tail.empty()) return Unsupported("does not take a tail behind a quantized operator");
     FUSELITE_RETURN_IF_ERROR(MakeQuantizedFunction(op).status());
   }
   return SetElementwiseOutput(op, op.inputs[0].type, op.inputs[0].shape);
@@ -68,7 +68,6 @@ Status InferUnary(OpDescription& op) {
 
 template <TailCandidate kCandidate>
 Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context) {
-  const BuildContext build = WithoutStore(context);
   const DataType type = op.inputs[0].type;
   if (IsQuantized(op) && (type == DataType::kInt16 || FailsOnNegatives(op))) {
     if (kCandidate == TailCandidate::kReference) return PlanReferenceLookup(op);
@@ -83,7 +82,7 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
     TailStage lookup;
     lookup.kind = TailStage::Kind::kLookup;
     FUSELITE_ASSIGN_OR_RETURN(lookup.table, MakeLookupTable(op));
-    return OwnPlan(BuildTailKernel("lookup", op, build, Tail{{lookup}}, 0, kCandidate));
+    return OwnPlan(BuildTailKernel("lookup", op, context, Tail{{lookup}}, 0, kCandidate));
   }
   const std::optional<TailStage> stage = UnaryStage(op);
   if (!stage) {
@@ -91,11 +90,11 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
     if (kCandidate == TailCandidate::kReference) {
       return OwnPlan(short_floats ? BuildShortFloatUnary(op) : BuildIntegerUnary(op));
     }
-    return OwnPlan(short_floats ? BuildShortFloatUnaryRows(op, build)
-                                : BuildIntegerUnaryHighway(op, build));
+    return OwnPlan(short_floats ? BuildShortFloatUnaryRows(op, context)
+                                : BuildIntegerUnaryHighway(op, context));
   }
   return OwnPlan(
-      BuildTailKernel(UnaryName(stage->unary), op, build, Tail{{*stage}}, 0, kCandidate));
+      BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate));
 }
 
 constexpr Candidate kCandidates[] = {

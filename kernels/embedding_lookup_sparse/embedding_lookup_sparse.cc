@@ -34,8 +34,8 @@ Status InferSparseEmbedding(OpDescription& op) {
                            ", rows ", rows.shape);
   }
   if (op.inputs[3].type != kF32 || rows.type != kF32) {
-    return Unsupported("weights of ", DataTypeName(op.inputs[3].type), " and rows of ",
-                       DataTypeName(rows.type));
+    return Unsupported("does not take weights of ", DataTypeName(op.inputs[3].type),
+                       " and rows of ", DataTypeName(rows.type));
   }
   const auto combiner = static_cast<int>(op.params.as<SparseEmbeddingParams>().combiner);
   if (combiner < 0 || combiner > 2) return InvalidArgument("the combiner ", combiner);

@@ -29,7 +29,7 @@ constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
 
 Status InferFakeQuant(OpDescription& op) {
   const auto& params = op.params.as<FakeQuantParams>();
-  if (!op.tail.empty()) return Unsupported("a tail behind FAKE_QUANT");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind FAKE_QUANT");
   if (params.narrow_range) return Unsupported("a narrow range, which is for weights alone");
   if (params.num_bits < 1 || params.num_bits > 16) {
     return InvalidArgument(params.num_bits, " bits, not 1 to 16");

@@ -34,9 +34,10 @@ HWY_INLINE hn::Vec<PowDoubles> PowSeries(hn::Vec<PowDoubles> x, const double (&c
   return sum;
 }
 
-// Of numbers that are not negative, infinite or NaN. With x = 2^e m, m in [sqrt(1/2), sqrt(2)), and
-// s = (m - 1) / (m + 1), log2 m is 2 / ln 2 (s + s^3 / 3 + s^5 / 5 + ...), whose tenth term is
-// below 2^-49. Zero has a logarithm that any power but the zeroth takes out of range.
+// Binary logarithms of numbers that are not negative, infinite or NaN. With x = 2^e m, m in
+// [sqrt(1/2), sqrt(2)), and s = (m - 1) / (m + 1), log2 m is
+// 2 / ln 2 (s + s^3 / 3 + s^5 / 5 + ...), whose tenth term is below 2^-49. Zero has a logarithm
+// that any power but the zeroth takes out of range.
 HWY_INLINE hn::Vec<PowDoubles> Log2(hn::Vec<PowFloats> x) {
   const PowFloats df;
   const PowDoubles dd;

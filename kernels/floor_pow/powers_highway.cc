@@ -130,7 +130,7 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-// Of a block whose rows are short: many of them are one row, whose powers go to their places.
+// A block of short rows: many are computed as one, and the powers then go to their places.
 void PowShortRows(PowRow* row, const BroadcastPlan& plan, const BroadcastPlan::Block& block,
                   const float* x, const float* y, float* out) {
   constexpr int64_t kGathered = 256;

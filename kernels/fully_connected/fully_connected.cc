@@ -47,7 +47,7 @@ constexpr TypeRow kTypes[] = {
 Status CheckBiasType(const OpDescription& op) {
   const TensorInfo& x = op.inputs[0];
   if (x.type == kU8 && op.outputs[0].type == kI16 && !op.has_input(2)) {
-    return Unsupported("uint8 to int16 without a bias");
+    return Unsupported("does not take uint8 to int16 without a bias");
   }
   if (op.inputs[1].type == kI16 && op.has_input(2) && op.inputs[2].type == kI64 &&
       op.params.as<FullyConnectedParams>().quantized_bias_type != kI64) {
@@ -90,7 +90,8 @@ Shape FullyConnectedOutput(const OpDescription& op, int64_t rows, int32_t units)
 
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op) {
   const auto format = op.params.as<FullyConnectedParams>().weights_format;
-  if (format != 0) return Unsupported("weights in format ", format, ", expected 0 (row-major)");
+  if (format != 0)
+    return Unsupported("does not take weights in format ", format, ", expected 0 (row-major)");
   return ResolveRows(op);
 }
 
@@ -111,7 +112,8 @@ Result<FullyConnectedShape> ResolveRows(const OpDescription& op) {
     return InvalidArgument("input ", in, " with weights ", weights, " and kept dimensions");
   }
   if (op.inputs[0].row_pitch != 0 && in.dim(-1) != shape.depth) {
-    return Unsupported("pitched rows of ", in.dim(-1), " with weights for ", shape.depth);
+    return Unsupported("does not take pitched rows of ", in.dim(-1), " with weights for ",
+                       shape.depth);
   }
   shape.rows = in.elements() / shape.depth;
   if (shape.rows > INT32_MAX) return Unsupported(shape.rows, " rows are too many");

@@ -29,7 +29,7 @@ struct FullyConnectedShape {
 // Validates ranks, sizes and parameters; everything that a kernel relies on. The input is taken as
 // rows of `depth` elements, wherever its innermost dimension ends.
 Result<FullyConnectedShape> ResolveFullyConnected(const OpDescription& op);
-// The same for weights of any format.
+// As ResolveFullyConnected(), for weights of any format.
 Result<FullyConnectedShape> ResolveRows(const OpDescription& op);
 // The output's type and shape.
 void SetFullyConnectedOutput(OpDescription& op, const FullyConnectedShape& shape);
@@ -63,7 +63,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
 // (kernels/blockwise): reads the weights as the file has them, which packings for many rows make
 // twice to four times as large. To the bit of the hybrid reference.
 Result<KernelPlan> PlanFullyConnectedFewRows(const OpDescription&, const PlanContext&);
-// Whether it takes the operation on ISAs that have vectors; else why not.
+// Whether PlanFullyConnectedFewRows() takes the operation on ISAs that have vectors; else why not.
 Status CheckFewRows(const OpDescription& op);
 
 }  // namespace fuselite::kernels

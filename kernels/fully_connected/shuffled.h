@@ -17,7 +17,7 @@ inline constexpr uint8_t kShuffledSign = 0x80;
 // rows 16 columns of each after the other.
 void ShuffleInput(const FullyConnectedShape& shape, const uint8_t* x, uint8_t* to);
 
-// With vectors: a unit is four of the operator's units. The reference's bits.
+// The kernel with vectors, to the reference's bits. A unit is four of the operator's units.
 Result<std::unique_ptr<Kernel>> BuildShuffledHighway(const OpDescription& op,
                                                      const BuildContext& context);
 

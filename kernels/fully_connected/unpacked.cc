@@ -1,6 +1,5 @@
 // Few rows by weights or with a bias known only at run time, and rows by few units' weights, all of
 // which are read where they lie.
-#include <algorithm>
 #include <utility>
 
 #include "kernels/filter_operands.h"
@@ -108,7 +107,7 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&
 
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription& op, const PlanContext& context) {
   if (!ReadsWeightsUnpacked(op)) return PlanHighwayProduct(op, context);
-  return OwnPlan(BuildFullyConnectedUnpacked(op, WithoutStore(context)));
+  return OwnPlan(BuildFullyConnectedUnpacked(op, context));
 }
 
 }  // namespace fuselite::kernels

@@ -29,7 +29,7 @@ Status CheckIndexType(const TensorInfo& indices) {
       indices.type == DataType::kInt64) {
     return Status();
   }
-  return Unsupported("indices of type ", DataTypeName(indices.type));
+  return Unsupported("does not take indices of type ", DataTypeName(indices.type));
 }
 
 Status InferGather(OpDescription& op) {
@@ -126,7 +126,8 @@ Status InferEmbeddingLookup(OpDescription& op) {
   if (width * BitWidth(rows.type) % 8 != 0) return Unsupported("rows that share a byte");
   const DataType to = op.outputs[0].type;
   if (!IsNarrow(rows.type) || (to != DataType::kFloat32 && to != DataType::kFloat16)) {
-    if (rows.quantization.per_channel()) return Unsupported("scales per row without floats");
+    if (rows.quantization.per_channel())
+      return Unsupported("does not take scales per row without floats");
     FUSELITE_RETURN_IF_ERROR(RequireSized(rows.type));
     return SetOutput(op, 0, rows.type, shape);
   }

@@ -20,7 +20,7 @@ Result<std::unique_ptr<Kernel>> BuildGather(const OpDescription&, const BuildCon
 
 // (input, indices [.., k]): the slices at the k outermost coordinates.
 Result<std::unique_ptr<Kernel>> BuildGatherNd(const OpDescription&, const BuildContext&);
-// By constant indices.
+// GATHER_ND by constant indices.
 Result<KernelPlan> PlanGatherNdKnownPlaces(const OpDescription&, const PlanContext&);
 
 // (indices [.., k], updates, shape): zeros of `shape`, to which the updates are added in order.

@@ -63,7 +63,7 @@ class KnownPlaces final : public Kernel {
     FUSELITE_RETURN_IF_ERROR(RequireDense(op));
     if (!op.inputs[1].constant()) return Unsupported("indices are known only at run time");
     if (depth_ == 0 || bytes_ == 0) return Unsupported("no coordinates, or slices of none");
-    if (into_.elements() > INT32_MAX) return Unsupported("places beyond 32 bits");
+    if (into_.elements() > INT32_MAX) return Unsupported("does not take places beyond 32 bits");
     return Status();
   }
 

@@ -2,7 +2,6 @@
 // into chunks for the threads.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm/dynamic_scale.h"

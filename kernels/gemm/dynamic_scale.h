@@ -8,7 +8,8 @@
 
 namespace fuselite::kernels {
 
-// x ~ scale * q, where q = clamp(round(x * inverse + offset), min, 127) - offset.
+// x ~ scale * q, where q = clamp(round(x * inverse) + offset, min, 127) - offset. Halves are
+// rounded away from zero, before the offset is added: pixels in [-1, 1] lie on halves, all of them.
 struct DynamicScale {
   float scale = 1, inverse = 0;
   int32_t offset = 0;
@@ -62,10 +63,11 @@ inline DynamicScale MakeDynamicScale(const DynamicRange& range, bool asymmetric)
 }
 
 inline int16_t QuantizeDynamically(float x, const DynamicScale& scale) {
-  const float q = std::round(static_cast<float>(scale.offset) + x * scale.inverse);
+  const float q = std::round(x * scale.inverse);
+  const auto least = static_cast<float>(scale.min - scale.offset),
+             most = static_cast<float>(127 - scale.offset);
   // Comparisons that a NaN (infinity times 0) fails.
-  const float cut = q > static_cast<float>(scale.min) ? (q < 127 ? q : 127.0f) : scale.min;
-  return static_cast<int16_t>(static_cast<int32_t>(cut) - scale.offset);
+  return static_cast<int16_t>(q > least ? (q < most ? q : most) : least);
 }
 
 // Quantizes `rows` rows of `values`, `pitch` apart, that share a scale; they become dense.

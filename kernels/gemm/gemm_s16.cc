@@ -147,7 +147,7 @@ void RunGemmS16(const GemmS16Block& block) {
   }
 }
 
-// Those without dot products, and with them.
+// The functions without dot products, and those with them.
 constexpr GemmS16 kGemmS16[] = {
     {.tile_rows = kRows,
      .panel = 2 * hn::MaxLanes(D32()),

@@ -7,7 +7,6 @@
 // [p * panel, (p + 1) * panel) side by side, each as its two values, zeros behind the last column.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm/register_tile.h"

@@ -1,6 +1,5 @@
 #include "kernels/gemm/hybrid_tail.h"
 
-#include <algorithm>
 #include <cmath>
 
 #undef HWY_TARGET_INCLUDE
@@ -46,7 +45,7 @@ Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation
                                   int64_t channels) {
   const ProductInputs& inputs = *op.op->product_inputs;
   const Quantization& weights = op.inputs[inputs.weights].quantization;
-  if (weights.empty()) return Unsupported("8-bit weights without a scale");
+  if (weights.empty()) return Unsupported("does not take 8-bit weights without a scale");
   if (weights.per_channel() && static_cast<int64_t>(weights.scales.size()) != channels) {
     return InvalidArgument("the weights have ", weights.scales.size(), " scales for ", channels,
                            " channels");

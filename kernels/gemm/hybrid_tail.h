@@ -2,8 +2,6 @@
 // integer sums: back to float32, bias, fused activation, tail.
 #pragma once
 
-#include <vector>
-
 #include "kernels/gemm/output_tail.h"
 
 namespace fuselite::kernels {

@@ -1,7 +1,5 @@
 #include "kernels/gemm/quantized_tail.h"
 
-#include <algorithm>
-#include <cmath>
 #include <optional>
 
 #include "kernels/check_tail.h"
@@ -61,7 +59,7 @@ Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
     const FixedPoint fixed{channel(stage.requantize.multipliers, c),
                            channel(stage.requantize.shifts, c)};
     if (fixed.shift > kMaxWideShift) {
-      return Unsupported("an output scale too small for 16 bits");
+      return Unsupported("does not take an output scale too small for 16 bits");
     }
     const WideFixedPoint wide = ToWideFixedPoint(fixed);
     result.multipliers.push_back(wide.multiplier);
@@ -70,7 +68,8 @@ Result<WideScaling> MakeWideScaling(const TailStage& stage, int64_t channels) {
   return result;
 }
 
-// Those of all channels, zeros where there are none; nothing where they are known only at run time.
+// The biases of all channels, zeros where there are none; nothing where they are known only at run
+// time.
 std::optional<std::vector<int64_t>> ConstantBiases(const OpDescription& op, int input,
                                                    int64_t channels) {
   std::vector<int64_t> biases(channels, 0);
@@ -142,7 +141,7 @@ Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation acti
       result.tail.stages.insert(result.tail.stages.begin(), std::move(stage));
     }
   } else if (result.wide) {
-    return Unsupported("a tail on 64-bit sums");
+    return Unsupported("does not take a tail on 64-bit sums");
   }
   const bool requantizes = !result.wide && !TakesSums(op.tail);
   FUSELITE_RETURN_IF_ERROR(CheckTail(op, requantizes ? result.output.type : result.source_type));

@@ -59,7 +59,7 @@ struct QuantizedTail {
 Result<QuantizedTail> MakeQuantizedTail(const OpDescription& op, Activation activation,
                                         DataType bias_hint, int64_t channels);
 
-// Whether it would fail, for shape rules: without the multipliers of each channel.
+// Whether MakeQuantizedTail() would fail, for shape rules: without the multipliers of each channel.
 Status CheckQuantizedTail(const OpDescription& op, Activation activation, DataType bias_hint,
                           int64_t channels);
 

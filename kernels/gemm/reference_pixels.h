@@ -2,7 +2,6 @@
 // pixel by pixel of the output.
 #pragma once
 
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -76,7 +75,7 @@ std::unique_ptr<Kernel> MakeFloatPixels(std::string_view name, const OpDescripti
                     });
 }
 
-// The same of integers, whose sums are int64_t.
+// The kernel for integers, whose sums are int64_t.
 template <class Shape, class Sums>
 std::unique_ptr<Kernel> MakeQuantizedPixels(std::string_view name, const OpDescription& op,
                                             const Shape& shape, int64_t terms, QuantizedTail tail,
@@ -103,7 +102,7 @@ std::unique_ptr<Kernel> MakeQuantizedPixels(std::string_view name, const OpDescr
       });
 }
 
-// The same of float32 activations, of which every image is quantized as a whole.
+// The kernel for float32 activations, of which every image is quantized as a whole.
 template <class Shape, class Sums>
 std::unique_ptr<Kernel> MakeHybridPixels(std::string_view name, const OpDescription& op,
                                          const Shape& shape, bool asymmetric, HybridTail tail,

@@ -1,7 +1,7 @@
 #include "kernels/gemm/short_rows.h"
 
-#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/short_rows.cc"
@@ -11,7 +11,6 @@
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
-#include "runtime/aligned_buffer.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -119,17 +118,18 @@ class Quantizer {
   using V32 = hn::Vec<hn::RebindToSigned<D>>;
   explicit Quantizer(const DynamicScale& scale)
       : inverse_(hn::Set(D(), scale.inverse)),
-        offset_(hn::Set(D(), static_cast<float>(scale.offset))) {}
+        offset_(hn::Set(hn::RebindToSigned<D>(), scale.offset)) {}
 
   // Adds the offset, too.
   HWY_INLINE V32 operator()(hn::Vec<D> x) const {
-    const auto shifted = hn::Add(offset_, hn::Mul(x, inverse_));
-    const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), shifted);
-    return TruncatedInRange(hn::Add(shifted, half));
+    const auto steps = hn::Mul(x, inverse_);
+    const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), steps);
+    return hn::Add(TruncatedInRange(hn::Add(steps, half)), offset_);
   }
 
  private:
-  hn::Vec<D> inverse_, offset_;
+  hn::Vec<D> inverse_;
+  V32 offset_;
 };
 
 void QuantizeShorts(const float* from, int64_t n, const DynamicScale& scale, int16_t* to) {

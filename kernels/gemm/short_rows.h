@@ -2,7 +2,6 @@
 // bytes: what quantized and hybrid kernels compute from.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/gemm/dynamic_groups.h"
@@ -21,7 +20,7 @@ struct ShortRowFunctions {
   void (*make_scales)(const DynamicRange* ranges, int64_t n, DynamicScale* to);
   // As QuantizeDynamically, but for NaN, whose result is any.
   void (*quantize)(const float* from, int64_t n, const DynamicScale& scale, int16_t* to);
-  // The same results plus scale.offset + 128, which are bytes.
+  // As `quantize`, but its results plus scale.offset + 128, which are bytes.
   void (*quantize_u8)(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to);
 };
 

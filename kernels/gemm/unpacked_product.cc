@@ -43,7 +43,8 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, const Unp
   const TensorInfo& line = op.inputs[format.down ? 1 : 0];
   const TensorInfo& others = op.inputs[format.down ? 0 : 1];
   const bool hybrid = line.type == DataType::kFloat32 && others.type == DataType::kInt8;
-  if (hybrid ? format.down : others.type != line.type) return Unsupported("operands of two types");
+  if (hybrid ? format.down : others.type != line.type)
+    return Unsupported("does not take operands of two types");
   UnpackedProduct product;
   switch (others.type) {
     case DataType::kFloat32:
@@ -51,7 +52,7 @@ Result<UnpackedProduct> UnpackedProduct::Make(const OpDescription& op, const Unp
       break;
     case DataType::kInt8: product.sums_ = functions->int8; break;
     case DataType::kUInt8: product.sums_ = functions->uint8; break;
-    default: return Unsupported(DataTypeName(others.type), " is not read where it lies");
+    default: return Unsupported("does not read ", DataTypeName(others.type), " where it lies");
   }
   product.type_ = line.type;
   product.other_bytes_ = BitWidth(others.type) / 8;

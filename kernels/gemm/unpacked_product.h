@@ -23,8 +23,8 @@ struct UnpackedFormat {
   int64_t channels = 0, depth = 0;
   bool down = false;
   int64_t line_step = 1;  // between the line's values
-  // Of float32: from all others' values for a term of the sums, which lie beside each other, to
-  // those for the next. 0: each of the others follows the one before.
+  // For float32: the step from all others' values for a term of the sums, which lie beside each
+  // other, to those for the next. 0: each of the others follows the one before.
   int64_t term_step = 0;
   bool asymmetric = false;  // how float32 is quantized beside int8
 };
@@ -62,7 +62,7 @@ class UnpackedProduct {
   Line PrepareLine(const KernelArgs& args, int64_t at) const;
   Line QuantizedLine(const KernelArgs& args, const float* values) const;
   void AddBias(const KernelArgs& args, int64_t channel, int64_t n, void* sums) const;
-  // From int32 to float32, in place.
+  // Turns sums from int32 to float32, in place.
   void Dequantize(const KernelArgs& args, float scale, int64_t channel, int64_t n,
                   void* sums) const;
   // n integers that go down, all of which the tail treats alike: as one row, then one by one.

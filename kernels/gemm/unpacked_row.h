@@ -14,7 +14,7 @@ struct UnpackedRow {
   int64_t depth, units;
   int32_t w_zero;
   void* sums;  // float or int32, which wraps around
-  // Of floats_across: from the weights of one k to those of the next.
+  // For floats_across: values from the weights of one k to those of the next.
   int64_t term_step = 0;
 };
 struct UnpackedFunctions {

@@ -42,7 +42,7 @@ struct WideRow {
 void ScaleWideRow(const WideRow& row);
 
 struct WideRowFunctions {
-  // The same bits as ScaleWideRow.
+  // Gives the same bits as ScaleWideRow.
   void (*scale)(const WideRow& row);
   // totals[i] += sums[i] * 2^shift, or without `totals` before where `first`.
   void (*add)(const int32_t* sums, int64_t n, int shift, bool first, int64_t* totals);

@@ -29,7 +29,7 @@ constexpr TypeRow kTypes[] = {Row(DataType::kFloat32), Row(DataType::kInt32), Ro
 Status InferOneHot(OpDescription& op) {
   const TensorInfo& indices = op.inputs[0];
   if (indices.type != DataType::kInt32 && indices.type != DataType::kInt64) {
-    return Unsupported("indices of type ", DataTypeName(indices.type));
+    return Unsupported("does not take indices of type ", DataTypeName(indices.type));
   }
   const TensorInfo& on = op.inputs[2];
   if (on.elements() != 1 || op.inputs[3].elements() != 1 || op.inputs[3].type != on.type) {

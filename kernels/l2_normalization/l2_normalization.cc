@@ -27,8 +27,8 @@ Status CheckQuantized(const OpDescription& op) {
   const Quantization& out = op.outputs[0].quantization;
   const int32_t zero_point = op.inputs[0].type == DataType::kUInt8 ? 128 : 0;
   if (out.scale() != 1.0f / 128 || out.zero_point() != zero_point) {
-    return Unsupported("an output scale of ", out.scale(), " and zero point ", out.zero_point(),
-                       ", not 1/128 and ", zero_point);
+    return Unsupported("does not take an output scale of ", out.scale(), " and zero point ",
+                       out.zero_point(), ", not 1/128 and ", zero_point);
   }
   int32_t min, max;
   QuantizedTypeRange(op.inputs[0].type, &min, &max);
@@ -37,14 +37,14 @@ Status CheckQuantized(const OpDescription& op) {
     return Unsupported("zero point ", in_zero_point, " leaves 8 bits");
   }
   if (op.inputs[0].shape.dim(-1) > kMaxQuantizedRow) {
-    return Unsupported("rows above ", kMaxQuantizedRow);
+    return Unsupported("does not take rows above ", kMaxQuantizedRow);
   }
   return Status();
 }
 
 Status InferL2Normalization(OpDescription& op) {
   if (op.params.as<L2NormalizationParams>().activation != Activation::kNone) {
-    return Unsupported("a fused activation");
+    return Unsupported("does not take a fused activation");
   }
   FUSELITE_RETURN_IF_ERROR(InferRowKernel(op));
   return op.inputs[0].type == DataType::kFloat32 ? Status() : CheckQuantized(op);

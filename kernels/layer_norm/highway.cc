@@ -41,7 +41,7 @@ HWY_INLINE float SumOfSquares(const float* x, size_t n, bool only_row) {
   return sum;
 }
 
-// Of an only row, whose sum takes as long as memory for these numbers.
+// Prefetches numbers that an only row needs after its sum, which takes as long as memory for them.
 HWY_INLINE void AskFor(const float* x, size_t n) {
   for (size_t i = 0; i < n; i += 64 / sizeof(float)) hwy::Prefetch(x + i);
 }
@@ -154,8 +154,8 @@ void NormalizeRows(const SourceRows& x, const ResultRows& y, const float* gamma,
   }
 }
 
-// The same of up to kRowsTogether rows: what becomes of a row's sums takes longer than a short row.
-// gamma and beta may be null. Not for params.keeps_mean.
+// Normalizes rows together: what becomes of a row's sums takes longer than a short row. gamma and
+// beta may be null. Not for params.keeps_mean.
 void LayerNormRows(const SourceRows& x, const ResultRows& y, const float* gamma, const float* beta,
                    size_t n, const LayerNormParams& params) {
   constexpr auto kLanes = static_cast<int64_t>(hn::MaxLanes(hn::ScalableTag<float>()));

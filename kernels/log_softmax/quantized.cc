@@ -51,7 +51,7 @@ Result<QuantizedLogSoftmax> MakeQuantizedLogSoftmax(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const ExpTable exp, MakeExpTable(1, scale));
   const FixedPoint& forth = difference.scale;
   const double back = static_cast<double>(int64_t{1} << (31 - forth.shift)) / forth.multiplier;
-  if (forth.shift < 1 || !(back < 1)) return Unsupported("an input scale of ", scale);
+  if (forth.shift < 1 || !(back < 1)) return Unsupported("does not take an input scale of ", scale);
   return QuantizedLogSoftmax{exp, difference, ToFixedPoint(back)};
 }
 
@@ -60,8 +60,8 @@ Status CheckQuantizedLogSoftmax(const OpDescription& op) {
   QuantizedTypeRange(op.inputs[0].type, &min, &max);
   const Quantization& out = op.outputs[0].quantization;
   if (out.scale() != 1.0f / 16 || out.zero_point() != max) {
-    return Unsupported("an output scale of ", out.scale(), " and zero point ", out.zero_point(),
-                       ", not 1/16 and ", max);
+    return Unsupported("does not take an output scale of ", out.scale(), " and zero point ",
+                       out.zero_point(), ", not 1/16 and ", max);
   }
   return MakeQuantizedLogSoftmax(op).status();
 }

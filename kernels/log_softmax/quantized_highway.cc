@@ -175,7 +175,8 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedLogSoftmaxHighway(const OpDescript
   constexpr int64_t kMaxRow = 8192;  // as in BuildQuantizedSoftmaxHighway
   const DataType type = op.inputs[0].type;
   FUSELITE_ASSIGN_OR_RETURN(auto* const block_for, kBlock.Require(context.isa));
-  if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows above ", kMaxRow);
+  if (op.inputs[0].shape.dim(-1) > kMaxRow)
+    return Unsupported("does not take rows above ", kMaxRow);
   FUSELITE_ASSIGN_OR_RETURN(const QuantizedLogSoftmax function, MakeQuantizedLogSoftmax(op));
   ExpTable rising = function.exp;
   std::ranges::reverse(rising.values);

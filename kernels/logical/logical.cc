@@ -16,7 +16,7 @@ constexpr TypeRow kUnary[] = {{{DataType::kBool}, DataType::kBool}};
 Status InferBinary(OpDescription& op) { return InferTypedMap(op, DataType::kBool); }
 
 Status InferNot(OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind LOGICAL_NOT");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind LOGICAL_NOT");
   return SetOutput(op, 0, DataType::kBool, op.inputs[0].shape);
 }
 
@@ -34,7 +34,7 @@ Result<std::unique_ptr<Kernel>> BuildNot(const OpDescription& op, const BuildCon
 Result<std::unique_ptr<Kernel>> BuildBinaryHighway(const OpDescription& op,
                                                    const BuildContext& context) {
   const bool both = op.op->builtin_code == tflite::kTfLiteBuiltinLogicalAnd;
-  return BuildTypedRows(both ? RowFunction::kAnd : RowFunction::kOr, op, context);
+  return BuildTypedRows(both ? TypedFunction::kAnd : TypedFunction::kOr, op, context);
 }
 
 constexpr Candidate kBinaryCandidates[] = {{"highway", BuildBinaryHighway},

@@ -109,7 +109,7 @@ Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelF32::Emit(
 
 void HighwayMicroKernelF32::Run(const TileRun& run) const {
   const auto& step = steps_[run.tile];
-  // Of a few terms, a tile takes little longer than it takes to say what it is.
+  // With few terms, a tile takes little longer to compute than to describe.
   TileF32 tiles[kMostTileVectors];
   for (int i = 0; i < step.parts; ++i) {
     const auto& part = step.part[i];
@@ -157,7 +157,7 @@ Result<KernelPlan> PlanHighwayProductF32(const OpDescription& op, const PlanCont
   const ProductInputs& inputs = *op.op->product_inputs;
   for (int i : {inputs.x, inputs.weights}) {
     if (op.inputs[i].type != kF32) {
-      return Unsupported(DataTypeName(op.inputs[i].type), " is not float32");
+      return Unsupported("takes float32, not ", DataTypeName(op.inputs[i].type));
     }
   }
   FUSELITE_ASSIGN_OR_RETURN(FloatTail tail, MakeFloatTail(op, d.activation));

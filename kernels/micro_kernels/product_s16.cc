@@ -61,7 +61,7 @@ class HighwayMicroKernelS16 final : public MicroKernel {
     return vectors <= kMostTileVectors ? most : 0;
   }
   double TileCycles(int rows, int vectors) const override;
-  // With what waits for its tail.
+  // Includes what waits for its tail.
   int64_t row_bytes() const override { return sums_.left().fresh_bytes() + waiting_bytes_; }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override { return sums_.panel_bytes(vectors); }
@@ -188,19 +188,20 @@ Status CheckOperands(const OpDescription& op, const FormatS16& format) {
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   const QuantizedTail& tail = format.tail;
   if (!format.hybrid && !IsByte(in.type) && in.type != DataType::kInt16) {
-    return Unsupported(DataTypeName(in.type), " activations are neither 8-bit nor 16-bit");
+    return Unsupported("takes activations of 8 and 16 bits, not ", DataTypeName(in.type));
   }
   const bool shorts = weights.type == DataType::kInt16 && tail.wide;
   if (!IsByte(ReadableType(weights.type)) && !shorts) {
-    return Unsupported(DataTypeName(weights.type), " weights are not 8-bit");
+    return Unsupported("takes weights of 8 bits, not ", DataTypeName(weights.type));
   }
-  if (tail.wide && tail.source_type != DataType::kInt16) return Unsupported("sums of 64 bits");
+  if (tail.wide && tail.source_type != DataType::kInt16)
+    return Unsupported("does not take sums of 64 bits");
   if (!tail.wide && tail.bias_type != DataType::kNone && tail.bias_type != DataType::kInt32) {
-    return Unsupported("a bias of ", DataTypeName(tail.bias_type));
+    return Unsupported("does not take a bias of ", DataTypeName(tail.bias_type));
   }
   if (std::abs(format.operands.left_zero_point) > 255 ||
       std::abs(format.operands.right_zero_point) > (shorts ? 0 : 255)) {
-    return Unsupported("a zero point beyond 8 bits");
+    return Unsupported("does not take a zero point beyond 8 bits");
   }
   return Status();
 }
@@ -240,7 +241,7 @@ Result<KernelPlan> PlanHighwayProductS16(const OpDescription& op, const PlanCont
   const ProductInputs& inputs = *op.op->product_inputs;
   ProductKernelSpec spec;
   if (d.hybrid) {
-    if (d.left_transposed) return Unsupported("adj_x of float32 with 8-bit weights");
+    if (d.left_transposed) return Unsupported("does not take adj_x of float32 with 8-bit weights");
     spec.source = std::make_unique<QuantizedSource>(inputs.x, HybridLayout(d, false), context.isa);
     spec.row_value_bytes = sizeof(RowScale);
     spec.row_values_per_image = !d.hybrid->scale_per_row;

@@ -1,7 +1,6 @@
 // Register tiles of integer products, and their sums.
 #pragma once
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -14,7 +13,7 @@ namespace fuselite::kernels {
 // The operands of a product's sums: sum[row][n] = bias[n] + sum over k of (left[row][k] - left's
 // zero point) * (right[k][n] - right's zero point), or the products alone.
 struct OperandsS16 {
-  // Of the weights, as ReadableConstant gives them, and what they were quantized to.
+  // The weights' type as ReadableConstant gives them, and the type to which they were quantized.
   DataType weights = DataType::kInt8, stored_weights = DataType::kInt8;
   int32_t left_zero_point = 0, right_zero_point = 0;
   bool wide = false;    // the sums need 64 bits where there are many terms; no bias is added
@@ -43,10 +42,10 @@ class SumsS16 {
   // Whether sums of 32 bits hold all that is summed.
   bool narrow() const { return narrow_; }
   using Steps = TileSteps<TileS16Function>;
-  // Those of a tile. Rows of `sums` are `pitch` apart. Precondition: narrow().
+  // The sums of a tile. Rows of `sums` are `pitch` apart. Precondition: narrow().
   void Sum(const Steps& tile, const std::byte* left, const std::byte* panel, int32_t* sums,
            int64_t pitch) const;
-  // The same of 64 bits. Rows of `totals` are as long as `tile.width`, as are those of `scratch`.
+  // As Sum(), of 64 bits. Rows of `totals` are as long as `tile.width`, as are those of `scratch`.
   void SumWide(const Steps& tile, const std::byte* left, const std::byte* panel, int32_t* scratch,
                int64_t* totals) const;
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <queue>
-#include <vector>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"

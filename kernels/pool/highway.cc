@@ -36,7 +36,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 using D = hn::ScalableTag<float>;
 
 template <PoolKind kKind, class V>
-HWY_INLINE V Combine(V total, V value) {
+HWY_INLINE V CombineTaps(V total, V value) {
   if constexpr (kKind == PoolKind::kMax) return StdMax(total, value);
   if constexpr (kKind == PoolKind::kL2) return hn::Add(total, hn::Mul(value, value));
   return hn::Add(total, value);
@@ -66,7 +66,7 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
     for (int32_t y = 0; y < taps.rows; ++y) {
       const float* pixel = in + y * pool.row_pitch;
       for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
-        total = Combine<kKind>(total, LoadPartial(d, pixel, n));
+        total = CombineTaps<kKind>(total, LoadPartial(d, pixel, n));
       }
     }
     StorePartial(FinishVec<kKind>(total, count, pool), d, out, n);
@@ -80,9 +80,9 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
       for (int32_t x = 0; x < taps.columns; ++x, pixel += pool.pixel_pitch) {
         HWY_UNROLL(8)
         for (size_t v = 0; v + 1 < kVectors; ++v) {
-          totals[v] = Combine<kKind>(totals[v], hn::LoadU(d, pixel + v * lanes));
+          totals[v] = CombineTaps<kKind>(totals[v], hn::LoadU(d, pixel + v * lanes));
         }
-        totals[kVectors - 1] = Combine<kKind>(totals[kVectors - 1], hn::LoadU(d, pixel + last));
+        totals[kVectors - 1] = CombineTaps<kKind>(totals[kVectors - 1], hn::LoadU(d, pixel + last));
       }
     }
     HWY_UNROLL(8)

@@ -1,8 +1,5 @@
 // Pools of integers with vectors along the channels: four of them stay in registers over a window's
 // taps, a mean's sums in 16 bits where the window is small enough.
-#include <algorithm>
-#include <limits>
-
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
 #include "kernels/quantization.h"
@@ -232,7 +229,7 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();
   if (!is_max && taps > kMostSummedTaps) {
-    return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
+    return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
   }
   const int64_t pitch = op.inputs[0].pitch();
   IntegerPool pool{.pixel_pitch = pitch,

@@ -1,12 +1,10 @@
 #include "kernels/pool/pool.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/check_tail.h"
 #include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
-#include "kernels/tail/apply.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -50,10 +48,11 @@ Status InferPool(OpDescription& op) {
   if (in.type != DataType::kFloat32) FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
   float low, high;
   if (!ActivationRange(op.params.as<PoolParams>().activation, &low, &high)) {
-    return Unsupported("a fused activation other than a clamp");
+    return Unsupported("does not take a fused activation other than a clamp");
   }
   if (op.tail.empty()) return SetOutput(op, 0, in.type, out);
-  if (in.type != DataType::kFloat32) return Unsupported("a tail behind a quantized pool");
+  if (in.type != DataType::kFloat32)
+    return Unsupported("does not take a tail behind a quantized pool");
   op.outputs[0].shape = out;
   return CheckTail(op, in.type);
 }

@@ -174,7 +174,7 @@ HWY_INLINE void TotalsByColumns(const PoolRows& pool, const T* in, int64_t rows,
   }
 }
 
-// The same tap by tap.
+// As TotalsByColumns(), tap by tap.
 template <PoolKind kKind, class T, class Total>
 HWY_INLINE void TotalsByTaps(const PoolRows& pool, const T* in, int64_t rows, T* padded,
                              Total* totals) {
@@ -309,10 +309,10 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
     return Unsupported(shape.channels, " channels");
   }
   if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {
-    return Unsupported("a tail or pitched rows");
+    return Unsupported("does not take a tail or pitched rows");
   }
   if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummedTaps) {
-    return Unsupported("a mean of ", taps, " values of type ", DataTypeName(type));
+    return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
   }
   PoolRows pool{shape.window.x, shape.channels, 0, 0, ColumnsInside(shape)};
   FUSELITE_RETURN_IF_ERROR(SetRange(op, &pool));

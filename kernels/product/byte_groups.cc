@@ -197,7 +197,7 @@ class RowSquares {
   HWY_INLINE FourGroups Whole(const uint8_t* from) const {
     return hn::BitCast(Groups(), hn::Xor(hn::LoadU(Bytes(), from), flips_));
   }
-  // Of the last, incomplete one. What lies behind it is read where it belongs to another row.
+  // The last, incomplete square; bytes behind it are read where they belong to another row.
   HWY_INLINE FourGroups Rest(const uint8_t* from) const {
     const Bytes d;
     const auto bytes = end_ - from >= kSquare ? hn::LoadU(d, from) : LoadPartial(d, from, rest_);

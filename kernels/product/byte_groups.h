@@ -22,7 +22,7 @@ struct ByteGroups {
   int32_t offset = 0;  // within 9 bits; 0 but for kWidePairs
   int values() const { return shape == kQuads ? 4 : 2; }
   int bytes() const { return shape == kPairs ? 2 : 4; }  // of a group
-  // As many as fill a vector of 16 bytes.
+  // The number of values that fill a vector of 16 bytes.
   int64_t square_values() const { return shape == kWidePairs ? 8 : 16; }
 };
 
@@ -38,21 +38,21 @@ struct ByteColumns {
   int64_t k_step;
   int64_t count;  // of columns
 };
-// One whose rows' values do: value k of row i is values[i * step + k].
+// A matrix of bytes whose rows' values lie side by side: value k of row i is values[i * step + k].
 struct ByteRows {
   const uint8_t* values;
   int64_t step;
   int64_t count;  // of rows
 };
 
-// The same as PackGroups of columns, `depth` values each, in quads without an offset: group g of
-// columns [4 q, 4 q + 4) is written to `to` + g * step + places[q], and sums[i] grows by the values
-// of column i as the group holds them. Columns from columns.count on are zeros, and so are their
-// sums, of which there are four for each of `places`. These are multiples of 16, as `step` is; of
-// every sixteen columns that they have place for there is one.
+// As PackGroups() of columns, `depth` values each, in quads without an offset: group g of columns
+// [4 q, 4 q + 4) is written to `to` + g * step + places[q], and sums[i] grows by the values of
+// column i as the group holds them. Columns from columns.count on are zeros, and so are their sums,
+// of which there are four for each of `places`. These are multiples of 16, as `step` is; of every
+// sixteen columns that they have place for there is one.
 void PackColumnQuads(Isa isa, uint8_t flip, const ByteColumns& columns, int64_t depth,
                      std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums);
-// The same of rows. Nothing is read behind the last one's values.
+// As PackColumnQuads(), of rows. Nothing is read behind the last one's values.
 void PackRowQuads(Isa isa, uint8_t flip, const ByteRows& rows, int64_t depth,
                   std::span<const int64_t> places, std::byte* to, int64_t step, int32_t* sums);
 

@@ -24,7 +24,7 @@ struct ProductPart {
   // Output pixel (y, x) of the part is pixel (out_y + y * step_y, out_x + x * step_x) of the
   // output.
   int32_t out_y = 0, out_x = 0, step_y = 1, step_x = 1;
-  // The same of a volume's planes, for ProductDescription::volume.
+  // Window, first window and step of a volume's planes, for ProductDescription::volume.
   WindowAxis z = {.input = 1, .output = 1};
   int32_t first_z = 0, out_z = 0, step_z = 1;
   // The weights of the part: for each channel its taps in the order in which they meet the image,
@@ -91,7 +91,8 @@ struct ProductDescription {
   }
 };
 
-// Those of the operators, each in its folder. They refuse what is no matrix product of the kind.
+// The descriptions of the operators, each in its folder. They refuse what is no matrix product of
+// the kind.
 Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op);
 Result<ProductDescription> DescribeDepthwiseConv2DProduct(const OpDescription& op);
 Result<ProductDescription> DescribeFullyConnectedProduct(const OpDescription& op);

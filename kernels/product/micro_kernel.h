@@ -100,8 +100,8 @@ class MicroKernel {
   // Whether Emit takes TileOrder::kAcross.
   virtual bool goes_across() const { return true; }
 
-  // The same micro-kernel with the code that Run calls. What was not emitted does not run. Where
-  // tiles go across, panels are panel_bytes() apart, and calls of several tiles have whole panels.
+  // This micro-kernel with the code that Run calls. What was not emitted does not run. Where tiles
+  // go across, panels are panel_bytes() apart, and calls of several tiles have whole panels.
   virtual Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
                                                           TileOrder order,
                                                           const std::string& name) const = 0;

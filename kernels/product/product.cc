@@ -17,7 +17,7 @@ constexpr double kStreamedBytes = 32;
 Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads) {
   if (problem.grid.rows() == 0 || problem.channels == 0) {
-    return Unsupported("nothing is computed in an empty product");
+    return Unsupported("the product is empty");
   }
   Product product;
   product.problem_ = std::move(problem);
@@ -123,7 +123,7 @@ void Product::FindRowValues(const std::byte* left, int32_t* values, int64_t begi
                             int64_t end) const {
   const RowGrid& grid = problem_.grid;
   const LeftForm& form = problem_.left_form;
-  // Of the rows as they are.
+  // Where the rows are before they are brought into their form.
   const RowSteps& steps = form.form == nullptr ? problem_.left : form.left;
   const RowRuns& runs = form.form == nullptr ? problem_.left_runs : form.runs;
   for (int64_t i = begin, count = 0; i < end; i += count) {

@@ -72,7 +72,7 @@ class Product {
   // kUnsupported for products without rows or columns.
   static Result<Product> Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads);
-  // The same product with the micro-kernel's code, without which it does not run.
+  // This product with the micro-kernel's code, without which it does not run.
   Result<Product> Build() const;
 
   const ProductProblem& problem() const { return problem_; }
@@ -87,7 +87,8 @@ class Product {
   void Pack(const RightMatrix& right, std::byte* packed, int64_t begin, int64_t end) const;
   // What decides the packed bytes, for PackRequest::layout.
   std::string layout() const;
-  // The same of what lies apart from the panels (MicroKernel::constants_bytes).
+  // As packed_bytes(), Pack() and layout(), for what lies apart from the panels
+  // (MicroKernel::constants_bytes).
   size_t constants_bytes() const { return panel_constants_bytes_ * panels_.size(); }
   void PackChannelConstants(const RightMatrix& right, std::byte* packed) const;
   std::string constants_layout() const;
@@ -136,7 +137,7 @@ class Product {
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
   int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
-  // Of values that wait in scratch memory for the rest of their tail.
+  // Bytes between rows of values that wait in scratch memory for the rest of their tail.
   int64_t waiting_row_bytes() const {
     return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;
   }

@@ -132,7 +132,7 @@ class ProductKernel final : public PhasedKernel {
     return (product.row_value_count() + kRowsPerUnit - 1) / kRowsPerUnit;
   }
 
-  // Those of the products in turn, each of all left matrices.
+  // Finds the row values of the products in turn, each of all left matrices.
   Phase RowValuesPhase() {
     int64_t units = 0;
     for (const Product& product : products_) {
@@ -217,7 +217,7 @@ class ProductKernel final : public PhasedKernel {
   bool finds_row_values_ = false;
 };
 
-// The same with all lines of an image in one, so that a tile may hold several of them. Only where
+// `problem` with all lines of an image in one, so that a tile may hold several of them. Only where
 // the rows of the output follow each other.
 std::optional<ProductProblem> WithLinesJoined(const ProductProblem& problem) {
   const RowGrid& grid = problem.grid;
@@ -355,7 +355,7 @@ Result<std::vector<Product>> PlanProducts(const OpDescription& op,
     const DepthRuns depth = DepthOf(description, part, spec.source->memory());
     if (problem.grid.rows() == 0 || problem.channels == 0 ||
         (depth.depth() == 0 && !spec.takes_empty_sums)) {
-      return Unsupported("nothing is computed in an empty product");
+      return Unsupported("the product is empty");
     }
     FUSELITE_ASSIGN_OR_RETURN(Product product,
                               PlanFasterProduct(spec, depth, problem, context.threads));
@@ -373,7 +373,7 @@ int64_t RowsOfLine(const ProductDescription& description) {
 
 Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescription& description,
                                      const ProductKernelSpec& spec, const PlanContext& context) {
-  if (description.parts.empty()) return Unsupported("nothing is computed in an empty product");
+  if (description.parts.empty()) return Unsupported("the product is empty");
   FUSELITE_ASSIGN_OR_RETURN(std::vector<Product> products,
                             PlanProducts(op, description, spec, context));
   FUSELITE_ASSIGN_OR_RETURN(RightSide right,

@@ -40,7 +40,8 @@ Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescript
     right.constants_bytes_ += static_cast<int64_t>(AlignUp(products[i].constants_bytes()));
   }
   if (!right.constant_ && weights.type != ReadableType(weights.type)) {
-    return Unsupported("weights of ", DataTypeName(weights.type), " known only at run time");
+    return Unsupported("does not take weights of ", DataTypeName(weights.type),
+                       " known only at run time");
   }
   return right;
 }

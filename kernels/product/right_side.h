@@ -3,7 +3,6 @@
 #pragma once
 
 #include <functional>
-#include <optional>
 
 #include "kernels/product/description.h"
 #include "kernels/product/phase.h"

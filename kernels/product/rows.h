@@ -71,7 +71,7 @@ struct RowRuns {
   }
 };
 
-// Those of a grid whose rows follow each other, `row` apart.
+// The steps of a grid whose rows follow each other, `row` apart.
 inline RowSteps DenseSteps(const RowGrid& grid, int64_t row) {
   return {.row = row, .line = row * grid.line_rows, .image = row * grid.image_rows()};
 }

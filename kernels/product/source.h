@@ -47,7 +47,7 @@ class Source {
   virtual ImageMemory memory() const = 0;
   // What the phases need of KernelArgs::shared, from its start.
   virtual size_t shared_bytes() const { return 0; }
-  // Those that must have run before the pixels are read; they refer to this object.
+  // The phases that must have run before the pixels are read; they refer to this object.
   virtual std::vector<Phase> phases() const { return {}; }
   virtual SourcePlaces places() const { return {}; }
 };

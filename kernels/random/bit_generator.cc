@@ -36,7 +36,7 @@ Status InferBitGenerator(OpDescription& op) {
     case DataType::kInt64:
     case DataType::kUInt32:
     case DataType::kUInt64: return SetOutput(op, 1, op.outputs[1].type, op.outputs[1].shape);
-    default: return Unsupported("bits of type ", DataTypeName(op.outputs[1].type));
+    default: return Unsupported("does not take bits of type ", DataTypeName(op.outputs[1].type));
   }
 }
 

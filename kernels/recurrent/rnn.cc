@@ -97,8 +97,8 @@ struct RnnShape {
 Status CheckWeights(const OpDescription& op, int input, int32_t rows, int32_t columns) {
   const TensorInfo& weights = op.inputs[input];
   if (weights.type != op.inputs[kForward.weights].type) {
-    return Unsupported("weights of ", DataTypeName(weights.type), " beside others of ",
-                       DataTypeName(op.inputs[kForward.weights].type));
+    return Unsupported("does not take weights of ", DataTypeName(weights.type),
+                       " beside others of ", DataTypeName(op.inputs[kForward.weights].type));
   }
   if (weights.shape != Shape{rows, columns}) {
     return InvalidArgument("input ", input, " has shape ", weights.shape, ", expected ",

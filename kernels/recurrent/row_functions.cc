@@ -14,7 +14,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Of others than tanh the compiler makes vectors.
+// Loops other than tanh's the compiler vectorizes.
 void ActivateRow(Activation activation, float* values, int64_t n) {
   if (activation == Activation::kTanh) {
     const hn::ScalableTag<float> d;

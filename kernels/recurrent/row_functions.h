@@ -24,7 +24,7 @@ struct RecurrentFunctions {
   void (*remember_floats)(const FilterMemory& memory);
   void (*remember_bytes)(const FilterMemory& memory);
 
-  // As PrepareRow, which it is without vectors.
+  // PrepareRow with these functions; without vectors, PrepareRow itself.
   RowOperand Prepare(const float* values, int64_t n, bool asymmetric, int16_t* quantized) const;
 };
 

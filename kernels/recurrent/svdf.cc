@@ -81,10 +81,10 @@ Status CheckOperandTypes(const OpDescription& op) {
   const DataType bias = integer ? DataType::kInt32 : kF32;
   const DataType state = integer ? op.inputs[kTime].type : kF32;
   if (op.has_input(kBias) && op.inputs[kBias].type != bias) {
-    return Unsupported("a bias of ", DataTypeName(op.inputs[kBias].type));
+    return Unsupported("does not take a bias of ", DataTypeName(op.inputs[kBias].type));
   }
   if (op.inputs[kState].type != state) {
-    return Unsupported("a state of ", DataTypeName(op.inputs[kState].type));
+    return Unsupported("does not take a state of ", DataTypeName(op.inputs[kState].type));
   }
   if (integer) {
     if (op.params.as<SvdfParams>().activation != Activation::kRelu) {

@@ -67,7 +67,7 @@ HWY_INLINE void AddColumns(D d, const uint8_t* in, int64_t stride, int64_t terms
   AddSums(dw, even, odd, skip, totals);
 }
 
-// The same of maxima or minima.
+// As AddColumns(), for the maxima or minima.
 template <bool kMax, class D, class Load>
 HWY_INLINE void ExtremeColumns(D d, const uint8_t* in, int64_t stride, int64_t terms, uint8_t flip,
                                uint8_t* totals, Load load) {

@@ -325,7 +325,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   if (IsCopy(op, plan)) return MakeCopy(op);
   if (BitWidth(op.inputs[0].type) == 8) return BuildReduceBytes(op, context);
   if (op.inputs[0].type != DataType::kFloat32) return BuildReduceIntegers(op, context);
-  if (plan.terms() == 0) return Unsupported("a reduction of nothing");
+  if (plan.terms() == 0) return Unsupported("does not take a reduction of nothing");
   const bool along_runs = AlongRuns(plan);
   // Longer runs fill the four vectors that one output has alone.
   constexpr int64_t kShortRun = 256;

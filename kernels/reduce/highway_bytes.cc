@@ -3,9 +3,7 @@
 // Signed values are read as unsigned ones, 128 higher: one code for both, and bytes are summed
 // without sign extension. Sums wrap around in 32 bits, as the reference's differences do.
 #include <algorithm>
-#include <cstring>
 #include <limits>
-#include <type_traits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
@@ -64,7 +62,7 @@ HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t f
   return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(dw, total)));
 }
 
-// Of values as they are. `kShort`: of runs below kShortRow.
+// The largest or smallest of an output's values, as they are. `kShort`: runs are below kShortRow.
 template <bool kMax, bool kShort, class T>
 HWY_INLINE uint8_t ExtremeOfRuns(const ReducePlan& plan, const uint8_t* in) {
   T extreme = kMax ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
@@ -247,7 +245,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(auto* const columns, kColumns.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(auto* const runs, kRuns.Require(context.isa));
   const ReducePlan plan = PlanReduce(op);
-  if (plan.terms() == 0) return Unsupported("a reduction of nothing");
+  if (plan.terms() == 0) return Unsupported("does not take a reduction of nothing");
   const bool along_runs = AlongRuns(plan);
   const ByteReduction reduction{kind, static_cast<uint8_t>(type == DataType::kInt8 ? 0x80 : 0),
                                 sums ? MakeRescale(op, plan.terms()) : Rescale{}};

@@ -248,7 +248,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceIntegers(const OpDescription& op,
   const DataType type = op.inputs[0].type;
   const ReduceKind kind = ReduceKindOf(*op.op);
   const ReducePlan plan = PlanReduce(op);
-  if (plan.terms() == 0) return Unsupported("a reduction of nothing");
+  if (plan.terms() == 0) return Unsupported("does not take a reduction of nothing");
   IntegerTotals* const totals = totals_for(type, kind, plan);
   if (type == DataType::kInt32) return MakePlain<int32_t>(op, context.isa, totals);
   if (type == DataType::kInt64) return MakePlain<int64_t>(op, context.isa, totals);

@@ -50,7 +50,7 @@ Status CheckQuantization(const OpDescription& op) {
   const ReduceKind kind = ReduceKindOf(*op.op);
   const bool quantized = in.type == DataType::kInt8 || in.type == DataType::kInt16;
   if (kind == ReduceKind::kProd && !from.empty() && !quantized) {
-    return Unsupported("a product of quantized ", DataTypeName(in.type));
+    return Unsupported("does not take a product of quantized ", DataTypeName(in.type));
   }
   if (!quantized && in.type != DataType::kUInt8) return Status();
   if (in.type == DataType::kInt16 && (from.zero_point() != 0 || to.zero_point() != 0)) {
@@ -67,8 +67,8 @@ Status CheckQuantization(const OpDescription& op) {
 
 Status InferReduce(OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
-  if (!op.tail.empty()) return Unsupported("a tail behind a reduction");
-  if (op.outputs[0].row_pitch != 0) return Unsupported("pitched rows of the output");
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind a reduction");
+  if (op.outputs[0].row_pitch != 0) return Unsupported("does not take pitched rows of the output");
   FUSELITE_RETURN_IF_ERROR(CheckQuantization(op));
   FUSELITE_ASSIGN_OR_RETURN(const Axes reduced, ReadAxes(op));
   Shape out;
@@ -158,7 +158,7 @@ ReducePlan PlanReduce(const OpDescription& op) {
     plan.reduced.pop_back();
   }
   for (const auto& dim : plan.kept) plan.outer *= dim.size;
-  // Of runs without an element there may be any number: nobody shall go over them.
+  // Runs without an element may be any number; none is visited.
   if (plan.run_count == 0) plan.runs = 0;
   for (const auto& dim : plan.reduced) plan.runs *= dim.size;
   return plan;
@@ -168,7 +168,7 @@ Result<ScaledProduct> MakeScaledProduct(const OpDescription& op) {
   const Quantization& in = op.inputs[0].quantization;
   const Quantization& out = op.outputs[0].quantization;
   const int64_t terms = PlanReduce(op).terms();
-  if (terms == 0) return Unsupported("a product of no quantized values");
+  if (terms == 0) return Unsupported("does not take a product of no quantized values");
   const double root = std::pow(static_cast<double>(out.scale()), 1.0 / static_cast<double>(terms));
   ScaledProduct product{.scale = ToFixedPoint(in.scale() / root),
                         .in_zero_point = in.zero_point(),
@@ -176,7 +176,8 @@ Result<ScaledProduct> MakeScaledProduct(const OpDescription& op) {
                         .min = 0,
                         .max = 0};
   // Beyond, TFLite's multiplication would shift by a negative amount.
-  if (product.scale.shift > 14) return Unsupported("scales ", in.scale(), " and ", out.scale());
+  if (product.scale.shift > 14)
+    return Unsupported("does not take scales ", in.scale(), " and ", out.scale());
   QuantizedTypeRange(op.outputs[0].type, &product.min, &product.max);
   return product;
 }

@@ -149,7 +149,7 @@ Status InferWindows(OpDescription& op, const std::vector<WindowDim>& window,
     return InvalidArgument("the function ", static_cast<int>(function), " is unknown");
   }
   if (in.shape.rank() < 1 || in.shape.rank() > kMaxRank) {
-    return Unsupported("rank ", in.shape.rank(), ", not 1 to ", kMaxRank);
+    return Unsupported("does not take rank ", in.shape.rank(), ", not 1 to ", kMaxRank);
   }
   if (op.inputs[1].elements() < 1) return InvalidArgument("no initial value");
   std::vector<int64_t> dims;
@@ -159,7 +159,7 @@ Status InferWindows(OpDescription& op, const std::vector<WindowDim>& window,
     terms *= static_cast<double>(window[d].size);
   }
   // LiteRT has memory for what the windows move over.
-  if (terms > INT32_MAX) return Unsupported("windows of more than 2^31 elements");
+  if (terms > INT32_MAX) return Unsupported("does not take windows of more than 2^31 elements");
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   return SetOutput(op, 0, in.type, shape);
 }

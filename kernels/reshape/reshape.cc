@@ -106,7 +106,6 @@ Status InferExpandDims(OpDescription& op) {
     if (d == axis) shape.push_back(1);
     if (d < in.shape.rank()) shape.push_back(in.shape[d]);
   }
-  FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   return SetOutput(op, 0, in.type, shape);
 }
 

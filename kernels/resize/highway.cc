@@ -212,7 +212,7 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
   const TensorInfo& in = op.inputs[0];
   const TensorInfo& out = op.outputs[0];
   if (in.type != DataType::kFloat32 && in.type != DataType::kUInt8) {
-    return Unsupported(DataTypeName(in.type), " is not float32 or uint8");
+    return Unsupported("takes float32 and uint8, not ", DataTypeName(in.type));
   }
   FUSELITE_ASSIGN_OR_RETURN(auto* const function,
                             (in.type == DataType::kFloat32 ? kFloat : kUInt8).Require(context.isa));

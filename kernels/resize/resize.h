@@ -43,7 +43,7 @@ struct Tap {
 };
 std::vector<Tap> BilinearTaps(int32_t in, int32_t out, ResizeParams params);
 
-// The same in units of 2^-10, for int8 and int16.
+// A Tap in units of 2^-10, for int8 and int16.
 struct FixedTap {
   int32_t low, high;
   int32_t t;

@@ -242,7 +242,7 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   if (!op.tail.empty()) return Unsupported("RESIZE_BILINEAR takes no fused tail");
   const DataType type = op.inputs[0].type;
   if (type != DataType::kInt8 && type != DataType::kUInt8 && type != DataType::kInt16) {
-    return Unsupported(DataTypeName(type), " is not uint8, int8 or int16");
+    return Unsupported("takes uint8, int8 and int16, not ", DataTypeName(type));
   }
   const Shape& in = op.inputs[0].shape;
   const Shape& out = op.outputs[0].shape;

@@ -34,7 +34,7 @@ inline void Join(const Complex& root, Complex* even, Complex* odd, int64_t width
   }
 }
 
-// Of rows of `width` numbers, which may be a constant.
+// Transforms the columns of rows of `width` numbers; `width` may be a compile-time constant.
 template <class Width>
 void Transform(const std::vector<Complex>& roots, const std::vector<int64_t>& reversed, Complex* x,
                Width width) {

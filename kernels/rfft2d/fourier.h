@@ -24,7 +24,7 @@ class ComplexTransform {
  public:
   explicit ComplexTransform(int64_t n);
   void Run(Complex* x) const;
-  // Those of each column of n rows of `width` numbers.
+  // The transform of each column of n rows of `width` numbers.
   void RunColumns(Complex* x, int64_t width) const;
 
  private:

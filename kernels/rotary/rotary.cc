@@ -30,7 +30,7 @@ Status InferRotary(OpDescription& op) {
   }
   for (const size_t i : {1, 2}) {
     if (!TableUse(op, i) || op.inputs[i].shape.dim(-1) != op.inputs[1].shape.dim(-1)) {
-      return Unsupported("a table ", op.inputs[i].shape, " for ", x);
+      return Unsupported("does not take a table ", op.inputs[i].shape, " for ", x);
     }
   }
   return SetOutput(op, 0, kF32, x);

@@ -50,7 +50,7 @@ HWY_INLINE hn::Vec<D> LoadWidened(D d, const uint8_t* in) {
 }
 
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadOperand(D d, const T* data, int stride, int64_t i) {
+HWY_INLINE hn::Vec<D> LoadChoice(D d, const T* data, int stride, int64_t i) {
   return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
 }
 
@@ -80,8 +80,8 @@ HWY_INLINE void SelectBy(D d, SelectOperand condition, SelectOperand x, SelectOp
   }
   for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
     const auto which = condition.stride ? LoadWidened(d, c + i) : hn::Set(d, T{*c});
-    hn::StoreU(hn::IfThenElse(hn::Eq(which, hn::Zero(d)), LoadOperand(d, b, y.stride, i),
-                              LoadOperand(d, a, x.stride, i)),
+    hn::StoreU(hn::IfThenElse(hn::Eq(which, hn::Zero(d)), LoadChoice(d, b, y.stride, i),
+                              LoadChoice(d, a, x.stride, i)),
                d, to + i);
     if (i + lanes == n) return;
   }
@@ -201,7 +201,7 @@ Result<std::unique_ptr<Kernel>> BuildSelectHighway(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(auto* const find, kFindRow.Require(context.isa));
   const int64_t bytes = BitWidth(op.inputs[1].type) / 8;
   const SelectRow row = find(static_cast<int>(bytes));
-  if (row == nullptr) return Unsupported("elements of ", bytes, " bytes");
+  if (row == nullptr) return Unsupported("does not take elements of ", bytes, " bytes");
   const BroadcastPlan plan = PlanSelect(op);
   const JoinedSelection selection(op, plan, row, context.isa);
   return MakeKernel(

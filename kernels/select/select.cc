@@ -42,14 +42,14 @@ bool IsOneElement(const OpDescription& op) {
 }
 
 Status InferSelect(OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   const TensorInfo& x = op.inputs[1];
   const TensorInfo& y = op.inputs[2];
   if (x.type != y.type) {
     return InvalidArgument("operands of ", DataTypeName(x.type), " and ", DataTypeName(y.type));
   }
   FUSELITE_ASSIGN_OR_RETURN(const int bytes, ElementBytes(x.type));
-  if (bytes > 8) return Unsupported("elements of ", bytes, " bytes");
+  if (bytes > 8) return Unsupported("does not take elements of ", bytes, " bytes");
   if (IsOneElement(op)) return SetOutput(op, 0, x.type, op.outputs[0].shape);
   if (op.op->builtin_code == tflite::kTfLiteBuiltinSelect) {
     FUSELITE_RETURN_IF_ERROR(CheckSelect(op));

@@ -41,7 +41,7 @@ HWY_INLINE hn::Vec128<int16_t> PairProducts(hn::Vec128<uint8_t> a, hn::Vec128<in
 }
 #endif
 
-// The same of 16 bits, to 32.
+// As PairProducts(), of 16 bits, to 32.
 template <class V16>
 HWY_INLINE auto PairDots(V16 a, V16 b) {
   const hn::RepartitionToWide<hn::DFromV<V16>> d;

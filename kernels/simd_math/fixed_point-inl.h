@@ -37,7 +37,7 @@ HWY_INLINE FixedVec FixedMul(FixedVec a, FixedVec b) {
   return hn::OddEven(hn::BitCast(d, rounded(hn::MulEven(odd(a), odd(b)))), high_of_even);
 }
 
-// RoundingDivideByPowerOfTwo, half away from zero.
+// RoundingDivideByPowerOfTwo by kBits, half away from zero.
 template <int kBits>
 HWY_INLINE FixedVec FixedDivide(FixedVec x) {
   const FixedTag32 d;
@@ -48,7 +48,7 @@ HWY_INLINE FixedVec FixedDivide(FixedVec x) {
   return hn::Sub(hn::ShiftRight<kBits>(x), hn::VecFromMask(d, up));
 }
 
-// The same by `right` in [0, 31], each lane by its own.
+// RoundingDivideByPowerOfTwo of each lane by its own `right` in [0, 31].
 HWY_INLINE FixedVec FixedDivide(FixedVec x, FixedVec right) {
   const FixedTag32 d;
   const auto mask = hn::Sub(hn::Shl(hn::Set(d, 1), right), hn::Set(d, 1));

@@ -66,7 +66,7 @@ HWY_INLINE void ForVectors(D d, size_t n, F f) {
   if (i < n) f(i, n - i);
 }
 
-// The same with a check: whole vectors where n >= Lanes(d).
+// LoadPartial and StorePartial with a check: whole vectors where n >= Lanes(d).
 template <class D>
 HWY_INLINE hn::Vec<D> LoadUpTo(D d, const hn::TFromD<D>* p, size_t n) {
   return n < hn::Lanes(d) ? LoadPartial(d, p, n) : hn::LoadU(d, p);

@@ -54,7 +54,7 @@ HWY_INLINE hn::Vec<hn::FixedTag<hn::TFromD<D>, 16>> FoldedToBlock(D /*d*/, hn::V
   }
 }
 
-// Those with few bytes and others, between which loops over rows choose once.
+// Rows of fewer bytes are short: loops over rows choose once between these and others.
 inline constexpr size_t kShortRow = 16;
 
 // Precondition: 0 < n < kShortRow.

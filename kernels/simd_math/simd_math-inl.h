@@ -338,8 +338,8 @@ HWY_INLINE bool WithinTrigonometricRange(D d, const float* in) {
   return hn::AllTrue(d, hn::Le(largest[0], hn::Set(d, kTrigonometricRange)));
 }
 
-// f, which computes sines or cosines in double precision, of a vector; `each`, the same of <cmath>,
-// of the values beyond f's range.
+// Computes a vector's sines or cosines in double precision with `f`, and those of values beyond its
+// range with `each`, the function of <cmath>.
 template <class D, class F, class Each>
 HWY_INLINE void TrigonometricVector(D d, const float* in, float* out, F f, Each each) {
   HWY_ALIGN float x[hn::MaxLanes(d)];
@@ -351,8 +351,8 @@ HWY_INLINE void TrigonometricVector(D d, const float* in, float* out, F f, Each 
   }
 }
 
-// Of in[0, n). in == out is allowed. The range is looked at for many vectors at once: for two it
-// takes a tenth of the time.
+// Computes out[0, n) of in[0, n) with `f` and `each` as TrigonometricVector does. in == out is
+// allowed. The range is looked at for many vectors at once: for two it takes a tenth of the time.
 template <class D, class F, class Each>
 HWY_INLINE void TrigonometricRun(D d, const float* in, float* out, size_t n, F f, Each each) {
   constexpr size_t kTogether = 16, kVectors = 2;

@@ -56,7 +56,7 @@ Result<std::vector<int64_t>> SizesOf(const OpDescription& op) {
 Status InferSlice(OpDescription& op) {
   const DataType type = op.inputs[0].type;
   if (type == DataType::kInt2 || type == DataType::kUInt4) {
-    return Unsupported("elements of type ", DataTypeName(type));
+    return Unsupported("does not take elements of type ", DataTypeName(type));
   }
   FUSELITE_RETURN_IF_ERROR(RequireSized(type));
   FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(type));

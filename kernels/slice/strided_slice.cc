@@ -124,7 +124,8 @@ Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
     return InvalidArgument(named, " indices for rank ", in.rank());
   }
   // The host lets an ellipsis stand for one dimension at least, at the cost of the last entry.
-  if (ellipses == 1 && named == in.rank()) return Unsupported("an ellipsis for no dimension");
+  if (ellipses == 1 && named == in.rank())
+    return Unsupported("does not take an ellipsis for no dimension");
   std::vector<AxisSlice> axes;
   int dim = 0;
   const auto whole = [&] {
@@ -146,8 +147,8 @@ Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
   return axes;
 }
 
-// The same for the shape alone, which needs neither begin nor end where each entry picks one index
-// or takes the whole dimension: x[i], x[:, i].
+// As ResolveAxes(), for the shape alone, which needs neither begin nor end where each entry picks
+// one index or takes the whole dimension: x[i], x[:, i].
 Result<std::vector<AxisSlice>> ResolveSizes(const OpDescription& op) {
   const StridedSliceParams& p = op.params.as<StridedSliceParams>();
   const int64_t count = op.inputs[1].elements();

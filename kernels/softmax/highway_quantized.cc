@@ -1,13 +1,10 @@
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <limits>
 
 #include "kernels/fixed_point.h"
 #include "kernels/softmax/byte_permutes.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/quantized_rows.h"
-#include "runtime/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax/highway_quantized.cc"
@@ -64,7 +61,7 @@ class NonNegativeScale {
   int shift_;
 };
 
-// The same by a multiplier and a shift for each lane.
+// As NonNegativeScale, by a multiplier and a shift for each lane.
 class NonNegativeScales {
  public:
   HWY_INLINE NonNegativeScales(V32 multipliers, V32 shifts)
@@ -234,7 +231,7 @@ Result<std::unique_ptr<Kernel>> BuildQuantizedSoftmaxHighway(const OpDescription
   if (in == DataType::kInt16) return BuildInt16SoftmaxHighway(op, context.isa);
   FUSELITE_ASSIGN_OR_RETURN(auto* const block_for, kBlock.Require(context.isa));
   const int64_t n = op.inputs[0].shape.dim(-1);
-  if (n > kMaxRow) return Unsupported("rows above ", kMaxRow);
+  if (n > kMaxRow) return Unsupported("does not take rows above ", kMaxRow);
   FUSELITE_ASSIGN_OR_RETURN(ExpTable exp, SoftmaxExpTable(op));
   const QuantizedRows rows(op);
   if (auto permuted = MakePermutedSoftmax(op, exp, rows, context.isa)) return permuted;

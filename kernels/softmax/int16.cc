@@ -58,13 +58,14 @@ Status CheckInt16Softmax(const OpDescription& op) {
     return InvalidArgument("the zero points of int16 operands must be 0");
   }
   if (!(std::abs(out.scale() - 0x1p-15f) <= 0.001f * 0x1p-15f)) {
-    return Unsupported("an output scale of ", out.scale(), ", not 1/32768");
+    return Unsupported("does not take an output scale of ", out.scale(), ", not 1/32768");
   }
   const float scaled = in.scale() * op.params.as<SoftmaxParams>().beta;
   if (!(scaled > 0) || !std::isfinite(scaled)) {
-    return Unsupported("an input scale times beta of ", scaled);
+    return Unsupported("does not take an input scale times beta of ", scaled);
   }
-  if (op.inputs[0].shape.dim(-1) > kMaxRow) return Unsupported("rows beyond ", kMaxRow);
+  if (op.inputs[0].shape.dim(-1) > kMaxRow)
+    return Unsupported("does not take rows beyond ", kMaxRow);
   return Status();
 }
 

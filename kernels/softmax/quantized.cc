@@ -58,8 +58,8 @@ Status CheckQuantizedSoftmax(const OpDescription& op) {
   const DataType type = op.outputs[0].type;
   if (op.inputs[0].type == DataType::kInt8 && type == DataType::kInt8 &&
       (out.zero_point() != -128 || std::abs(out.scale() - 1.0f / 256) > 0.001f / 256)) {
-    return Unsupported("an output scale of ", out.scale(), " and zero point ", out.zero_point(),
-                       ", not 1/256 and -128");
+    return Unsupported("does not take an output scale of ", out.scale(), " and zero point ",
+                       out.zero_point(), ", not 1/256 and -128");
   }
   return SoftmaxExpTable(op).status();
 }

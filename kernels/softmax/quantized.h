@@ -20,7 +20,7 @@ struct SoftmaxScale {
 };
 // `sum` in Q12.19, at least 1.0; `output_bits` of the output's type.
 SoftmaxScale ScaleOfSum(int64_t sum, int output_bits);
-// The same before the division: `fraction` for `scale`, `bits_over_unit` for `shift`.
+// ScaleOfSum() before the division: `fraction` for `scale`, `bits_over_unit` for `shift`.
 ReciprocalParts PartsOfSum(int64_t sum, int output_bits);
 
 // Whether scales and zero points are such as TFLite takes.

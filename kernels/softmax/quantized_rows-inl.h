@@ -11,7 +11,6 @@
 #include <hwy/highway.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -112,7 +111,7 @@ HWY_INLINE void LoadBelowLargest(const T* in, int64_t pitch, int64_t rows, int64
   }
 }
 
-// Their exponentials; `table` goes up to exp(0) at its end.
+// The exponentials of the differences `below`; `table` goes up to exp(0) at its end.
 HWY_INLINE void ExpColumns(const int32_t* table, const uint8_t* below, int64_t n, int32_t* exps) {
   for (int64_t i = 0; i < n * kRowsTogether; ++i) exps[i] = table[255 - below[i]];
 }

@@ -26,8 +26,8 @@ struct QuantizedRows {
         is_signed(op.inputs[0].type != DataType::kUInt8),
         together(std::clamp<int64_t>(4096 / std::max<int64_t>(1, exps_pitch), 1, 16)) {}
 
-  // body(in, out, count, exps) computes `count` rows from those on, with scratch of exps_pitch
-  // elements for each. A unit is one row.
+  // body(in, out, count, exps) computes `count` rows, which begin at `in` and `out`, with scratch
+  // of exps_pitch elements for each. A unit is one row.
   template <class Body>
   std::unique_ptr<Kernel> Make(std::string name, Body body) const {
     const Work work{.units = rows,
@@ -45,8 +45,8 @@ struct QuantizedRows {
         });
   }
 
-  // The same for rows of one element, of which all give what `body` makes of any: its share of the
-  // sum is the whole.
+  // As Make(), for rows of one element, of which all give what `body` makes of any: its share of
+  // the sum is the whole.
   template <class Body>
   std::unique_ptr<Kernel> MakeSingles(std::string name, Body body) const {
     const std::array<std::byte, 2> any{};
@@ -68,7 +68,7 @@ struct QuantizedRows {
                       });
   }
 
-  // The same for rows of two bytes, of which both results depend on the difference alone: `body`
+  // As Make(), for rows of two bytes, of which both results depend on the difference alone: `body`
   // makes those of all differences before.
   template <class Body>
   std::unique_ptr<Kernel> MakePairs(std::string name, Body body) const {

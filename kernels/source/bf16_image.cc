@@ -44,7 +44,7 @@ void Bf16Image::CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t
                           int64_t end) const {
   const int64_t y = row % height_ - top_;
   const bool inside = y >= 0 && y < input_height_;
-  // Those of the image among the piece's pixels.
+  // The image's pixels among the piece's.
   const int64_t first = inside ? std::clamp(left_, begin, end) : end;
   const int64_t last = inside ? std::clamp(left_ + input_width_, first, end) : end;
   to = std::fill_n(to, (first - begin) * channels_, uint16_t{0});

@@ -16,12 +16,12 @@ Result<std::shared_ptr<const ShortRowsSource>> ShortRowsSource::Make(int input, 
   if (functions == nullptr) return NoVectorTarget(isa);
   if (x.type == DataType::kInt8 || x.type == DataType::kUInt8) {
     if (std::abs(x.quantization.zero_point()) > 255) {
-      return Unsupported("a zero point beyond 8 bits");
+      return Unsupported("does not take a zero point beyond 8 bits");
     }
   } else if (x.type != DataType::kInt16 && x.type != DataType::kFloat32) {
-    return Unsupported(DataTypeName(x.type), " activations are not taken");
+    return Unsupported("does not take activations of ", DataTypeName(x.type));
   }
-  if (layout.values <= 0) return Unsupported("rows without values");
+  if (layout.values <= 0) return Unsupported("does not take rows without values");
   return std::shared_ptr<const ShortRowsSource>(new ShortRowsSource(input, x, layout, *functions));
 }
 

@@ -11,7 +11,7 @@ namespace fuselite::kernels {
 
 // Transposes float32.
 std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& description);
-// The same, rounded to bfloat16.
+// Transposes float32, rounded to bfloat16.
 std::unique_ptr<Source> TransposedBf16Source(int input, const ProductDescription& description);
 // Transposes integers, in a format that products read. `type`: int8 or uint8, or int16 with kWide.
 std::unique_ptr<Source> TransposedSource(int input, const ProductDescription& description,

@@ -38,7 +38,7 @@ Result<Blocking> ReadBlocking(const OpDescription& op) {
     if (size < 1 || size > kMostPositions) return InvalidArgument("a block size of ", size);
     b.positions *= size;
     if (b.positions > kMostPositions) {
-      return Unsupported("blocks of more than ", kMostPositions, " positions");
+      return Unsupported("does not take blocks of more than ", kMostPositions, " positions");
     }
   }
   for (int64_t margin : b.margins) {

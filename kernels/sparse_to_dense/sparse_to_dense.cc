@@ -36,7 +36,7 @@ Status InferSparseToDense(OpDescription& op) {
   const TensorInfo& indices = op.inputs[0];
   const TensorInfo& values = op.inputs[2];
   if (!IsIndex(indices.type) || !IsIndex(op.inputs[1].type)) {
-    return Unsupported("indices of ", DataTypeName(indices.type), " and a shape of ",
+    return Unsupported("does not take indices of ", DataTypeName(indices.type), " and a shape of ",
                        DataTypeName(op.inputs[1].type));
   }
   if (indices.shape.rank() > 2 || op.inputs[1].shape.rank() != 1 || values.shape.rank() > 1) {

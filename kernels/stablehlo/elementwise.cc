@@ -14,6 +14,8 @@
 namespace fuselite::kernels {
 namespace {
 
+using stablehlo::Larger, stablehlo::Product, stablehlo::Smaller, stablehlo::Sum;
+
 constexpr TypeRow Same(DataType type) { return {{type, type}, type}; }
 // The floats come last: AND does not take them.
 constexpr TypeRow kTypes[] = {
@@ -26,7 +28,7 @@ constexpr std::span kAndTypes = std::span(kTypes).first(std::size(kTypes) - 3);
 struct And {
   template <class T>
   T operator()(T x, T y) const {
-    return Wrapped(
+    return stablehlo::Wrapped(
         x, y, [](auto a, auto b) { return static_cast<uint64_t>(a) & static_cast<uint64_t>(b); });
   }
 };
@@ -58,17 +60,17 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
   }
 }
 
-// Of truth values a sum is true where one of them is, as the larger one is.
+// A sum of truth values is true where one of them is, as their larger one is.
 template <class F>
-constexpr RowFunction RowFunctionOf(bool truth) {
-  if (std::is_same_v<F, And>) return RowFunction::kAnd;
-  if (std::is_same_v<F, Sum>) return truth ? RowFunction::kOr : RowFunction::kAdd;
-  if (std::is_same_v<F, Product>) return truth ? RowFunction::kAnd : RowFunction::kMul;
-  if (std::is_same_v<F, Larger>) return truth ? RowFunction::kOr : RowFunction::kMaximum;
-  return truth ? RowFunction::kAnd : RowFunction::kMinimum;
+constexpr TypedFunction TypedFunctionOf(bool truth) {
+  if (std::is_same_v<F, And>) return TypedFunction::kAnd;
+  if (std::is_same_v<F, Sum>) return truth ? TypedFunction::kOr : TypedFunction::kAdd;
+  if (std::is_same_v<F, Product>) return truth ? TypedFunction::kAnd : TypedFunction::kMul;
+  if (std::is_same_v<F, Larger>) return truth ? TypedFunction::kOr : TypedFunction::kMaximum;
+  return truth ? TypedFunction::kAnd : TypedFunction::kMinimum;
 }
 
-// Of floats; there is no AND of these.
+// The operators of floats; there is no AND among them.
 template <class F>
 constexpr BinaryKind KindOf() {
   if (std::is_same_v<F, Sum>) return BinaryKind::kAdd;
@@ -82,7 +84,7 @@ Result<std::unique_ptr<Kernel>> BuildVectors(const OpDescription& op, const Buil
     constexpr float kInfinity = std::numeric_limits<float>::infinity();
     return BuildShortFloatRows(KindOf<F>(), op, {-kInfinity, kInfinity}, context);
   }
-  return BuildTypedRows(RowFunctionOf<F>(op.inputs[0].type == DataType::kBool), op, context);
+  return BuildTypedRows(TypedFunctionOf<F>(op.inputs[0].type == DataType::kBool), op, context);
 }
 
 template <class F>

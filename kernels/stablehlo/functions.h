@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
-namespace fuselite::kernels {
+namespace fuselite::kernels::stablehlo {
 
 // Integers as unsigned ones, which may overflow.
 template <class T, class F>
@@ -42,4 +42,4 @@ struct Smaller {
   }
 };
 
-}  // namespace fuselite::kernels
+}  // namespace fuselite::kernels::stablehlo

@@ -43,8 +43,8 @@ Status InferStablehloPad(OpDescription& op) {
   return SetOutput(op, 0, in.type, shape);
 }
 
-// Of one dimension of the output: elements [first, first + count) of the input, `step` apart from
-// `begin` on; what lies around them and between them is padding.
+// What one dimension of the output has: elements [first, first + count) of the input, `step` apart
+// from `begin` on; what lies around them and between them is padding.
 struct Placed {
   int64_t first, count, begin, step;
   // From the first element to the last.

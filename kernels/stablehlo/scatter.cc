@@ -15,6 +15,8 @@
 namespace fuselite::kernels {
 namespace {
 
+using stablehlo::Larger, stablehlo::Product, stablehlo::Smaller, stablehlo::Sum;
+
 using tflite::TfLiteStablehloScatterParams;
 constexpr Field kFields[] = {
     {"indices_are_sorted", FieldKind::kBool, 0, offsetof(ScatterParams, indices_are_sorted),

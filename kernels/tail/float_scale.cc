@@ -13,10 +13,10 @@
 namespace fuselite::kernels {
 namespace {
 
-// In windows that are narrower hardly any pair was found.
+// The width below which windows hardly had any pair.
 constexpr double kHopeless = 0x1p-23;
-// By how much at most kNeighbours bring two bounds of the addend nearer to each other: by 2^-22 of
-// 256 steps each.
+// The most by which kNeighbours bring two bounds of the addend nearer to each other: 2^-22 of 256
+// steps each.
 constexpr double kReachOfNeighbours = 0x1p-13;
 
 // What the pairs of a vector move: its code does for all what one of them asks for.
@@ -81,7 +81,8 @@ class Search {
     return std::max(q_.max - rest, rest - q_.min) <= 128 ? 0x1p-18 : 0x1p-17;
   }
 
-  // Of `range`, which is right above zero, what is right below it, too, where steps are there.
+  // The part of `range`, which is right above zero, that is right below it, too, where there are
+  // steps.
   AddendRange Allowed(AddendRange range, bool steps_below) const {
     if (q_.addend_has_sign) return {std::max(range.low, 0.0), std::min(range.high, 0.5)};
     if (!steps_below) return range;
@@ -159,7 +160,7 @@ class Search {
     return true;
   }
 
-  // Of step k.
+  // The first sum that reaches step k.
   std::optional<int64_t> FirstSum(const SideSteps& side, int32_t k) const {
     const double place = places_.Of(k);
     const double beyond = std::ceil(place) - place;
@@ -218,7 +219,7 @@ class Search {
     return moved_.Covers(pair);
   }
 
-  // Those among the steps that `side` has.
+  // The misplaced ones among the steps that `side` has.
   static Misplaced OnSide(Misplaced misplaced, const SideSteps& side) {
     for (MisplacedSteps* kind : {&misplaced.early, &misplaced.late}) {
       if (kind->last >= side.count) kind->count = 0;

@@ -29,7 +29,7 @@
 
 namespace fuselite::kernels {
 
-// From sums to steps, zero point and clamp left out.
+// The scale from sums to steps, zero point and clamp left out.
 struct SumScale {
   // MultiplyByQuantizedMultiplier(sum, multiplier, shift), multiplier not negative.
   int32_t multiplier = 0, shift = 0;
@@ -52,7 +52,8 @@ struct FloatScaleQuery {
 
 // With addend_has_sign the addend is within [0, 1/2], so that adding it to nothing gives 0.
 struct FloatScale {
-  // As floats, these and the sums beside them are the same: moving them changes nothing.
+  // Stand for no moved sum: as floats, these and the sums beside them are the same, so that moving
+  // them changes nothing.
   static constexpr int32_t kNoneDown = INT32_MAX, kNoneUp = INT32_MIN;
 
   float scale = 0, addend = 0;
@@ -78,8 +79,8 @@ inline bool FusesMultiplyAdd(Isa isa) { return isa.has(Feature::kAvx2) || isa.ha
 // Precondition: DefaultFloatState, under which the result holds, too.
 std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 
-// The same for up to kMostFloatScales queries with one zero point, clamp and kind of addend, one
-// pair for each, or none for all: the pairs are one vector's, whose code is that of the channel
+// FindFloatScale for up to kMostFloatScales queries with one zero point, clamp and kind of addend,
+// one pair for each, or none for all: the pairs are one vector's, whose code is that of the channel
 // that asks for most. It moves sums down, or down and up, as soon as one of them does; those found
 // later may then move as many where a longer search would have found a pair that moves fewer. The
 // vector never moves more than the pairs of FindFloatScale would.

@@ -85,9 +85,9 @@ class HardPairs {
     });
   }
 
-  // Those that the floats round otherwise than the integer sum does; nullopt where they are more
-  // than `most`. Products of a float and a byte, and their sums with a float and a power of two as
-  // addend, are exact in doubles.
+  // The pairs that the floats round otherwise than the integer sum does; nullopt where they are
+  // more than `most`. Products of a float and a byte, and their sums with a float and a power of
+  // two as addend, are exact in doubles.
   std::optional<SumExceptions> Exceptions(const FloatSum& floats, int32_t rounded_with,
                                           int most) const {
     const float round = kRound + static_cast<float>(rounded_with);

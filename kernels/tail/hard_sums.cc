@@ -1,7 +1,5 @@
 #include "kernels/tail/hard_sums.h"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/tail/hard_sums.cc"
 #include <hwy/foreach_target.h>  // must come before highway.h

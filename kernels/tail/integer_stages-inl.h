@@ -84,7 +84,7 @@ HWY_INLINE void StoreInt(IntVec v, T* p, size_t n) {
   }
 }
 
-// The same for vectors of integers.
+// ForVectors() for vectors of integers.
 template <class F>
 HWY_INLINE void ForVectors(size_t n, F f) {
   ForVectors(IntTag(), n, f);

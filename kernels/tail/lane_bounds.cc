@@ -14,7 +14,7 @@
 #include "kernels/simd.h"
 #include "kernels/tail/scale_query.h"
 
-// Of steps, from 0 on: who counts in floats converts and spreads each.
+// The numbers of steps as floats, from 0 on: counting in floats would convert and spread each.
 #ifndef FUSELITE_KERNELS_TAIL_STEP_NUMBERS
 #define FUSELITE_KERNELS_TAIL_STEP_NUMBERS
 namespace fuselite::kernels {
@@ -43,7 +43,7 @@ hn::Vec<hn::Rebind<int32_t, Doubles>> FlippedFraction(hn::Vec<Doubles> place) {
   return hn::DemoteTo(hn::Rebind<int32_t, Doubles>(), hn::Sub(whole, hn::Set(d, 0x1p31)));
 }
 
-// As Reached.
+// Vector form of Reached().
 hn::Vec<Doubles> ReachedByLanes(hn::Vec<Doubles> scale, hn::Vec<Doubles> largest, int steps) {
   const Doubles d;
   if (steps <= 0) return hn::Zero(d);
@@ -53,7 +53,7 @@ hn::Vec<Doubles> ReachedByLanes(hn::Vec<Doubles> scale, hn::Vec<Doubles> largest
                             hn::Min(hn::Add(reached, hn::Set(d, 2.0)), most));
 }
 
-// As ShiftOf.
+// Vector form of ShiftOf().
 hn::Vec<Doubles> ShiftOfLanes(hn::Vec<Doubles> shift, hn::Vec<Doubles> reach,
                               hn::Vec<Doubles> least, hn::Vec<Doubles> largest) {
   const Doubles d;
@@ -206,7 +206,7 @@ void VectorPairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest,
   }
 }
 
-// The same for the steps of one query, a vector of them at a time.
+// The bounds of the steps of one query, a vector of them at a time.
 class TrySteps {
  public:
   explicit TrySteps(const ScaleTry& tried) {

@@ -42,8 +42,8 @@ struct ScaleLanes {
 void PlaceLanes(int above, int below, float offset, Isa isa, QueryLanes* queries,
                 ScaleLanes* nearest);
 
-// Of the values of steps 1 to `count` above zero, results moved by `offset`: half a unit in the
-// last of their 24 bits, negative where the value is even; see KeepBounds in scale_steps.cc.
+// Half a unit in the last of the 24 bits of each value that steps 1 to `count` above zero have,
+// results moved by `offset`; negative where the value is even (KeepBounds in scale_steps.cc).
 struct HalfUnits {
   HalfUnits(int count, float offset, Isa isa);
 
@@ -54,8 +54,8 @@ struct HalfUnits {
 // The bounds that each lane has.
 struct LaneBounds {
   Lanes<float> low, high;  // as AddendBounds; exact up to 2^-23
-  // Of places' fractions and kUncertain, wrapped around at 1: in 2^-32, the sign bit flipped. What
-  // is near to a whole sum on either side is among the least.
+  // The least sum of a place's fraction and kUncertain, wrapped around at 1: in 2^-32, the sign bit
+  // flipped. Places near a whole sum, on either side, have the least ones.
   Lanes<int32_t> least;
 
   // As StepSpread::certain, without which bounds do not hold.
@@ -63,7 +63,7 @@ struct LaneBounds {
   static constexpr int32_t kLeastCertain = INT32_MIN + 2 * kMargin;
   bool certain(int i) const { return least[i] > kLeastCertain; }
 };
-// Those of the steps that `half_units` has, above zero.
+// Finds the bounds of the steps that `half_units` has, above zero.
 void BoundsOfLanes(const ScaleLanes& lanes, const HalfUnits& half_units, Isa isa,
                    LaneBounds* bounds);
 
@@ -72,9 +72,9 @@ struct LanePairs {
   Lanes<float> addend;
   uint32_t found = 0;  // bit i: lane i has one; else its addend is none
 };
-// Of bounds above and below zero, each null where no lane has steps there; those below are seen
-// from there. Results are moved by `offset`. With a sign addends are within [0, 1/2]. What lies so
-// near to a bound that floats do not tell its side is not found.
+// Finds pairs within the bounds above and below zero, each null where no lane has steps there;
+// those below are seen from there. Results are moved by `offset`. With a sign addends are within
+// [0, 1/2]. What lies so near to a bound that floats do not tell its side is not found.
 void PairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, const LaneBounds* above,
                   const LaneBounds* below, float offset, bool has_sign, Isa isa, LanePairs* pairs);
 

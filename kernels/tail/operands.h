@@ -11,8 +11,8 @@ namespace fuselite::kernels {
 
 // The most that an operator's stages read; a hybrid operator has its bias in front of them.
 inline constexpr int kMaxTailOperands = 8;
-// One for each stage that has an operand, in the order of the stages: its element for a tile's
-// first row and channel.
+// A pointer for each stage that has an operand, in the order of the stages: to its element for a
+// tile's first row and channel.
 using TailSlots = std::array<const std::byte*, kMaxTailOperands + 1>;
 
 // Whether rows of different batches may follow each other in one tile: every operand's element is

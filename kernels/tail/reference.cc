@@ -1,7 +1,6 @@
 // The tail in scalar code: element by element, stage by stage.
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "kernels/quantization.h"
 #include "kernels/tail/apply.h"

@@ -52,8 +52,8 @@ struct TailRest {
   }
 };
 
-// Of a micro-kernel that stores values of the type `stored`: where they belong if that is the
-// output's, else they wait in scratch memory.
+// What is left behind a micro-kernel that stores values of the type `stored`: it stores them where
+// they belong if that is the output's type, else they wait in scratch memory.
 inline TailRest RestBehind(DataType stored, DataType output, const Tail& rest, Isa isa) {
   const bool in_place = stored == output;
   return {.apply = in_place && rest.empty() ? nullptr : ApplyTail(isa),

@@ -1,7 +1,6 @@
 #include "kernels/tail/scale_lanes.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "kernels/tail/scale_query.h"
 

@@ -44,7 +44,7 @@ inline StepPlaces PlacesOf(const SumScale& scale) {
   return {.first = FirstPart(scale) * distance, .distance = distance};
 }
 
-// Of what is rounded, the zero point.
+// The zero point that is part of what is rounded.
 inline int32_t OffsetOf(const FloatScaleQuery& q) { return q.addend_has_sign ? 0 : q.zero_point; }
 
 // FloatScale::shift. Where steps are `distance` sums apart, up to `reach`.

@@ -147,7 +147,7 @@ class TiledBlocks {
   CopyLoops loops_;
   std::vector<Level> levels_;
   size_t outer_ = 0;  // levels before it are divided into units wholly
-  // Of level `outer_`, where its blocks are not copied: blocks of a unit, and units each time.
+  // Blocks of a unit, and units each time, on level `outer_` where its blocks are not copied.
   int64_t step_ = 1, pieces_ = 1;
   int64_t units_ = 1;
 };

@@ -25,7 +25,7 @@ Status InferTopK(OpDescription& op) {
   DataType positions = op.outputs[1].type;
   if (positions == DataType::kNone) positions = DataType::kInt32;
   if (positions != DataType::kInt32 && positions != DataType::kInt16) {
-    return Unsupported("positions of type ", DataTypeName(positions));
+    return Unsupported("does not take positions of type ", DataTypeName(positions));
   }
   FUSELITE_ASSIGN_OR_RETURN(const int64_t k,
                             ReadInteger(op.inputs[1], "k", IntegerTypes::kInt16Or32));

@@ -25,7 +25,7 @@ Result<std::vector<int64_t>> ReadPermutation(const OpDescription& op) {
 Status InferTranspose(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   if (in.shape.rank() > 8) return InvalidArgument("rank ", in.shape.rank(), ", expected 8 at most");
-  if (in.type == DataType::kInt2) return Unsupported("elements of type int2");
+  if (in.type == DataType::kInt2) return Unsupported("does not take elements of type int2");
   FUSELITE_RETURN_IF_ERROR(RequireSized(in.type));
   FUSELITE_RETURN_IF_ERROR(RequireAtMost8Bytes(in.type));
   FUSELITE_RETURN_IF_ERROR(RequireOutputType(op, 0, in.type));

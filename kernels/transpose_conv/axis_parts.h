@@ -17,7 +17,7 @@ struct AxisPart {
   int32_t start = 0;  // the first output's first input in the padded image
 };
 
-// `axis` is that of the convolution that leads back: its input is our output.
+// `axis` is that of the convolution that leads back: its input is the transposed one's output.
 inline int32_t PaddingBefore(const WindowAxis& axis) {
   return (axis.filter + axis.stride - 1) / axis.stride - 1;
 }
@@ -32,7 +32,7 @@ inline AxisPart PartOf(const WindowAxis& axis, int32_t remainder) {
   return part;
 }
 
-// Our input, with the padding that the parts' windows reach.
+// The transposed convolution's input, with the padding that the parts' windows reach.
 inline WindowAxis PaddedAxis(const WindowAxis& axis) {
   const int32_t last = (axis.input - 1 + axis.before) / axis.stride;
   WindowAxis padded;

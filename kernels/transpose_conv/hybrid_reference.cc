@@ -7,7 +7,7 @@ namespace fuselite::kernels {
 
 Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const TransposeConvShape shape, ResolveTransposeConv(op));
-  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeTransposeConvHybridTail(op, shape));
+  FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeTransposeConvHybridTail(op, shape.channels_out));
   const TransposeConvTerms g{
       .shape = shape, .pitch = shape.channels_in, .x_offset = 0, .weights_offset = 0};
   const auto& [y, x] = shape.window;

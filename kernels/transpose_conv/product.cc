@@ -43,7 +43,8 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   const auto& params = op.params.as<TransposeConvParams>();
   const auto& [y, x] = shape.window;
   // Outputs whose remainders are beyond would each have a product of their own.
-  if (int64_t{y.stride} * x.stride > 1024) return Unsupported("a stride beyond 32x32");
+  if (int64_t{y.stride} * x.stride > 1024)
+    return Unsupported("does not take a stride beyond 32x32");
   ProductDescription product;
   product.name = "transpose_conv";
   product.activation = params.activation;
@@ -58,7 +59,7 @@ Result<ProductDescription> DescribeTransposeConvProduct(const OpDescription& op)
   product.channels_out = shape.channels_out;
   product.n_step = int64_t{y.filter} * x.filter * shape.channels_in;
   if (op.inputs[2].type == DataType::kFloat32 && op.inputs[1].type != DataType::kFloat32) {
-    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeTransposeConvHybridTail(op, shape));
+    FUSELITE_ASSIGN_OR_RETURN(HybridTail tail, MakeTransposeConvHybridTail(op, shape.channels_out));
     product.hybrid = {.tail = std::move(tail), .asymmetric = true, .scales_terms = true};
   }
   for (int32_t ry = 0; ry < y.stride; ++ry) {

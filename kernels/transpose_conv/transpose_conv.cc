@@ -46,20 +46,30 @@ Status CheckBiasType(const OpDescription& op) {
   const bool fits =
       x == kF32 ? bias == kF32 : bias == kI32 || (x == kI16 && bias == DataType::kInt64);
   if (fits) return Status();
-  return Unsupported("a ", DataTypeName(bias), " bias with ", DataTypeName(x), " input");
+  return Unsupported("does not take a ", DataTypeName(bias), " bias with ", DataTypeName(x),
+                     " input");
+}
+
+Status CheckTail(const OpDescription& op, int32_t channels) {
+  const auto& params = op.params.as<TransposeConvParams>();
+  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
+  if (op.inputs[2].type == kF32) return MakeTransposeConvHybridTail(op, channels).status();
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
+  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, channels);
 }
 
 Status InferTransposeConv(OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(CheckBiasType(op));
-  FUSELITE_ASSIGN_OR_RETURN(const TransposeConvShape shape, ResolveTransposeConv(op));
   op.outputs[0].type = op.inputs[2].type;
+  const Result<TransposeConvShape> shape = ResolveTransposeConv(op);
+  // What no shape will change is said before the run that knows the shape.
+  if (shape.ok() || shape.status().code() == StatusCode::kDynamicShape) {
+    FUSELITE_RETURN_IF_ERROR(CheckTail(op, op.inputs[1].shape[0]));
+  }
+  if (!shape.ok()) return shape.status();
   op.outputs[0].shape =
-      Shape({shape.batch, shape.window.y.input, shape.window.x.input, shape.channels_out});
-  const auto& params = op.params.as<TransposeConvParams>();
-  if (op.inputs[1].type == kF32) return MakeFloatTail(op, params.activation).status();
-  if (op.inputs[2].type == kF32) return MakeTransposeConvHybridTail(op, shape).status();
-  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(op, false));
-  return CheckQuantizedTail(op, params.activation, params.quantized_bias_type, shape.channels_out);
+      Shape({shape->batch, shape->window.y.input, shape->window.x.input, shape->channels_out});
+  return Status();
 }
 
 constexpr Candidate kCandidates[] = {
@@ -112,13 +122,12 @@ Result<TransposeConvShape> ResolveTransposeConv(const OpDescription& op) {
   return shape;
 }
 
-Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op,
-                                               const TransposeConvShape& shape) {
+Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op, int32_t channels) {
   const size_t scales = op.inputs[1].quantization.scales.size();
-  if (scales != static_cast<size_t>(shape.channels_out)) {
-    return Unsupported(scales, " scales of the filters for ", shape.channels_out, " channels");
+  if (scales != static_cast<size_t>(channels)) {
+    return Unsupported(scales, " scales of the filters for ", channels, " channels");
   }
-  return MakeHybridTail(op, op.params.as<TransposeConvParams>().activation, shape.channels_out);
+  return MakeHybridTail(op, op.params.as<TransposeConvParams>().activation, channels);
 }
 
 const OperatorDef& TransposeConvOperator() {

@@ -20,7 +20,7 @@ struct TransposeConvParams {
 Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* params);
 
 struct TransposeConvShape {
-  // The window of the convolution that leads back: its input is our output.
+  // The window of the convolution that leads back: its input is this one's output.
   Window window;
   int32_t batch = 0;
   int32_t channels_in = 0, channels_out = 0;
@@ -47,7 +47,6 @@ Result<std::unique_ptr<Kernel>> BuildTransposeConvHybridReference(const OpDescri
 // Float32 activations with int8 weights are quantized image by image, asymmetrically. Unlike those
 // of other products, the terms are summed in float32, in order of iy, ix, c, each being
 // float(x * w) * weights_scale * scale: TFLite's kernel does so. It needs a scale for each channel.
-Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op,
-                                               const TransposeConvShape& shape);
+Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op, int32_t channels_out);
 
 }  // namespace fuselite::kernels

@@ -34,7 +34,7 @@ Result<int32_t> OutputSize(int32_t size, int32_t filter, int32_t stride, Padding
 
 // The operation as TRANSPOSE_CONV. `shape` becomes the value of its first input.
 Result<OpDescription> AsTransposeConv(const OpDescription& op, std::array<int32_t, 4>* shape) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
   if (in.rank() != 4 || filter.rank() != 4 || op.inputs[2].shape != Shape{filter[0]}) {

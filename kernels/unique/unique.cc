@@ -47,8 +47,8 @@ class Places {
     T value = 0;
     int64_t place = -1;
   };
-  // Of others before a value is found. In a table that is half full of numbers without a pattern,
-  // 40 are one in a million.
+  // Collisions after which a value is given up. In a table that is half full of numbers without a
+  // pattern, 40 are one in a million.
   static constexpr int kMostCollisions = 100;
 
   // Where the value is, or would be; null after too many collisions.
@@ -85,8 +85,9 @@ class Places {
   bool lost_ = false;  // a value that collided with too many as the table grew
 };
 
-// Of values that collide, and of floats of which some are NaN: these are neither less nor greater
-// than anything, so that what they are found as depends on the search in LiteRT's map.
+// Places for values that collide too often, and for floats with a NaN among them: a NaN is neither
+// less nor greater than anything, so that what it is found as depends on the search in LiteRT's
+// map.
 template <class T>
 class PlacesInMap {
  public:

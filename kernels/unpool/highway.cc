@@ -1,6 +1,5 @@
 // Pools that tell their largest tap and the way back, vectors of channels at a time: the bits of
 // the reference.
-#include <algorithm>
 #include <limits>
 
 #include "kernels/make_kernel.h"
@@ -161,7 +160,7 @@ Result<std::unique_ptr<Kernel>> BuildMaxUnpoolHighway(const OpDescription& op,
     return Unsupported("windows that meet or leave gaps");
   }
   if (int64_t{params.filter_width} * params.filter_height > kMostTaps) {
-    return Unsupported("windows of more than ", kMostTaps, " taps");
+    return Unsupported("does not take windows of more than ", kMostTaps, " taps");
   }
   UnpoolRow row{};
   row.pixels = in[2];

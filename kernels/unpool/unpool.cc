@@ -15,7 +15,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 constexpr TypeRow kTypes[] = {{{kF32, kF32}, kF32}};
 
 Status CheckImages(const OpDescription& op) {
-  if (!op.tail.empty()) return Unsupported("a tail behind ", op.op->name);
+  if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   for (const TensorInfo& input : op.inputs) {
     if (input.shape.rank() != 4 || input.shape != op.inputs[0].shape) {

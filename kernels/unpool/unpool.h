@@ -20,7 +20,7 @@ struct PooledImages {
 };
 Result<PooledImages> ResolvePooled(const OpDescription& op);
 
-// Both have TFLite's struct of a pool as their options.
+// Reads the options of both custom operators: TFLite's struct of a pool.
 Status ReadUnpoolOptions(std::span<const std::byte> options, void* params);
 
 // y = act(the largest tap), the first of equal ones; output 1 is the tap's number in its window,

@@ -47,7 +47,7 @@ Result<FullyConnectedShape> ResolveWeightOnly(const OpDescription& op) {
   const bool scaled =
       q.scales.size() == 1 || (q.axis == 0 && static_cast<int64_t>(q.scales.size()) == shape.units);
   if (!scaled || std::ranges::any_of(q.zero_points, [](int32_t zero) { return zero != 0; })) {
-    return Unsupported("weights without a scale for each unit, or with zero points");
+    return Unsupported("does not take weights without a scale for each unit, or with zero points");
   }
   return shape;
 }

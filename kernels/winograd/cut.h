@@ -52,9 +52,9 @@ struct WinogradCut {
 WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
                            int outputs, int threads);
 
-// Of the tiles that there are the one that takes the fewest cycles, the bytes of the weights
-// included; nothing where a plain product, by the micro-kernel that `plain` makes, takes fewer. No
-// function of the threads: results must not be.
+// The tile size that takes the fewest cycles, the bytes of the weights included; nothing where a
+// plain product, by the micro-kernel that `plain` makes, takes fewer. It does not depend on the
+// number of threads, since results must not.
 Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
                                                  const WinogradNumbers& numbers,
                                                  const MakeWinogradMicroKernel& micro_kernel,

@@ -21,7 +21,7 @@ struct WinogradBytes {
   int16_t zero_point = 0;
 };
 
-// As WinogradInput and WinogradFilter.
+// WinogradInput and WinogradFilter of integers.
 struct IntegerWinogradInput {
   WinogradBytes bytes;
   const std::byte* const* pixels = nullptr;

@@ -112,7 +112,7 @@ Result<ProductDescription> Describe(const OpDescription& op) {
                        DataTypeName(in), " with ", DataTypeName(weights));
   }
   if (op.has_input(2) && op.inputs[2].type != DataType::kInt32) {
-    return Unsupported("a bias of ", DataTypeName(op.inputs[2].type));
+    return Unsupported("does not take a bias of ", DataTypeName(op.inputs[2].type));
   }
   FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op));
   // Four times the largest sum of 9 taps for each channel has 32 bits.

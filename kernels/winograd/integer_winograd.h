@@ -15,7 +15,7 @@ Result<KernelPlan> PlanIntegerWinograd(const OpDescription& op, const PlanContex
                                        const MakeWinogradMicroKernel& micro_kernel,
                                        const MakeWinogradMicroKernel& plain);
 
-// The same whatever it takes.
+// As PlanIntegerWinograd(), whatever it takes.
 Result<KernelPlan> PlanIntegerWinogradAnyway(const OpDescription& op, const PlanContext& context,
                                              const MakeWinogradMicroKernel& micro_kernel);
 

@@ -1,7 +1,5 @@
 #include "kernels/winograd/winograd.h"
 
-#include <algorithm>
-
 #include "kernels/gemm/output_tail.h"
 #include "kernels/winograd/winograd_kernel.h"
 

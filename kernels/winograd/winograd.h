@@ -15,11 +15,12 @@ Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& cont
                                 const MakeWinogradMicroKernel& micro_kernel,
                                 const MakeWinogradMicroKernel& plain);
 
-// The same with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
+// As PlanWinograd(), with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
                                     int outputs, const MakeWinogradMicroKernel& micro_kernel);
 
-// The same around products vectorized with Highway: where nothing is emitted.
+// As PlanWinograd() and PlanWinogradWith(), around products vectorized with Highway: where nothing
+// is emitted.
 Result<KernelPlan> PlanHighwayWinograd(const OpDescription& op, const PlanContext& context);
 Result<KernelPlan> PlanHighwayWinogradWith(const OpDescription& op, const PlanContext& context,
                                            int outputs);

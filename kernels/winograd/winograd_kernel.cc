@@ -153,7 +153,7 @@ Result<ProductDescription> DescribeWinograd(const OpDescription& op) {
   if (conv.groups != 1) return Unsupported("Winograd's algorithm is for one group");
   if (!op.inputs[1].constant()) return Unsupported("filters are known only at run time");
   if (op.outputs[0].elements() * conv.channels_in == 0) {
-    return Unsupported("nothing is computed in an empty product");
+    return Unsupported("the product is empty");
   }
   return conv;
 }

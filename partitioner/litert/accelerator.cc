@@ -3,7 +3,6 @@
 // LiteRT then applies it before XNNPACK, which gets the nodes that are left.
 #include <charconv>
 #include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include "fuselite/common.h"

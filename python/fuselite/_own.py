@@ -239,7 +239,7 @@ class OwnInterpreter:
         return view
 
     def reset_all_variables(self) -> None:
-        """Sets the model's variables to what they begin with."""
+        """Sets variable tensors to what they begin with; resource variables keep their values, as in LiteRT."""
         self._library.FuseliteInterpreterResetVariables(self._handle)
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
@@ -250,6 +250,8 @@ class OwnInterpreter:
         """A function that runs a signature: named inputs to named outputs."""
         signatures = self.get_signature_list()
         if signature_key is None:
+            if not signatures:
+                raise ValueError("fuselite: the model has no signatures; use allocate_tensors() and invoke()")
             if len(signatures) != 1:
                 raise ValueError(f"fuselite: the model has {len(signatures)} signatures: {', '.join(signatures)}; name one")
             (signature_key,) = signatures

@@ -66,7 +66,8 @@ class ToolError(RuntimeError):
 def run(*arguments: str, fails_with: tuple[int, ...] = ()) -> str:
     """The standard output of the command. What takes longer than a second shows its progress.
 
-    A wrong option raises ValueError, another failure ToolError; not the exit statuses `fails_with`.
+    A wrong option raises ValueError, another failure ToolError; not the exit statuses `fails_with` of a command that gave
+    its report.
     """
     process = subprocess.Popen(
         [_library.tool_path(), *arguments],
@@ -82,7 +83,7 @@ def run(*arguments: str, fails_with: tuple[int, ...] = ()) -> str:
     reader.join()
     process.wait()
     text = output[0].decode(errors="replace")
-    if process.returncode != 0 and process.returncode not in fails_with:
+    if process.returncode != 0 and not (text and process.returncode in fails_with):
         message = errors.strip() or f"fuselite: the command {arguments[0]} ended with status {process.returncode}"
         raise ValueError(message) if process.returncode == 2 else ToolError(message)
     return text

@@ -158,7 +158,7 @@ TEST(AttentionGroups, ShareKeysAndValues) {
   }
 }
 
-// Of layers, whose rows attention then reads.
+// Keys and values are rows as layers leave them, and attention reads these.
 TEST(AttentionGroups, ReadKeysAndValuesWhereLayersLeaveThem) {
   for (const int32_t groups : {1, 2}) {
     GraphBuilder b;

@@ -334,7 +334,7 @@ TEST(Compile, FindsWeightsInTheFolderOfAnother) {
       EXPECT_EQ(report.caches[0].made, found ? 0 : 1);
     }
   }
-  // Of what no kernel packs nothing is told.
+  // Nothing is told of a constant that no kernel packs.
   GraphBuilder b;
   b.Output(b.Op("ADD", {b.Input({1, 512}), b.Constant({1, 512})}));
   CompileOptions options = Fused();

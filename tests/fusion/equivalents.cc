@@ -46,7 +46,7 @@ class Equivalents {
              [&](Draft& draft) { std::swap(draft.nodes[n].inputs[0], draft.nodes[n].inputs[1]); });
   }
 
-  // The same dimension, counted from the other end.
+  // The axis is the same dimension, counted from the other end.
   void OfAxis(size_t n, const Field& field) {
     if (field.kind != FieldKind::kInt32 || field.name != "axis") return;
     attempt_(Join(draft_.nodes[n].op->name, " ", n, " counts its axis from the other end"),

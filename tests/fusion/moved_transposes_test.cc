@@ -6,8 +6,10 @@
 namespace fuselite::fusion::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Property;
 
 ValueId Transposed(GraphBuilder& b, ValueId v, const std::vector<int32_t>& permutation) {
   return b.Op("TRANSPOSE", {v, b.Ints(permutation)});
@@ -36,6 +38,17 @@ TEST(ReduceBeforeTranspose, TakesTheMaximumOverPositions) {
   v = b.Op("REDUCE_MAX", {v, b.Ints({2})});
   b.Output(b.Dense(v, 3));
   ExpectNoTranspose(ExpectFusedEqualsUnfused(b.graph(), 1e-5f));
+}
+
+// The record names the TRANSPOSE, which nobody reads any more, too.
+TEST(ReduceBeforeTranspose, RecordsTheTranspose) {
+  GraphBuilder b;
+  ValueId v = Transposed(b, b.Conv(b.Input({1, 1, 9, 4}), 8, 1), {0, 3, 1, 2});
+  b.Output(b.Op("REDUCE_MAX", {b.Op("RESHAPE", {v, b.Ints({1, 8, 9})}), b.Ints({2})}));
+  const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 1e-5f);
+  EXPECT_THAT(outcome.report.rewrites,
+              Contains(Property(&RewriteRecord::ToString,
+                                "move TRANSPOSE behind REDUCE_MAX: nodes 1, 2, 3")));
 }
 
 TEST(ReduceBeforeTranspose, OfSeveralDimensions) {

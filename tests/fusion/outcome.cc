@@ -1,15 +1,18 @@
 #include "tests/fusion/outcome.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <set>
 #include <span>
 #include <type_traits>
 #include <utility>
 
+#include "fusion/rewrites/rewrites.h"
 #include "runtime/execution.h"
 #include "tests/fusion/neighbours.h"
 #include "tests/kernels/guarded_bytes.h"
@@ -104,6 +107,23 @@ std::vector<std::vector<float>> RunAgainst(GuardedBytes::Edge edge, const Graph&
   return outputs;
 }
 
+// The report names each node that something needs, in a step or in a rewrite's record.
+void ExpectEachNodeNamed(Graph graph, const CompileReport& report) {
+  for (ValueId v : graph.outputs) graph.value(v).observed = true;
+  RemoveDeadNodes(graph);
+  std::set<int> unnamed;
+  for (NodeId id : graph.order()) {
+    const std::vector<int>& host_nodes = graph.node(id).host_nodes;
+    unnamed.insert(host_nodes.begin(), host_nodes.end());
+  }
+  const auto name = [&](const std::vector<int>& host_nodes) {
+    for (const int node : host_nodes) unnamed.erase(node);
+  };
+  for (const StepReport& step : report.steps) name(step.host_nodes);
+  for (const RewriteRecord& rewrite : report.rewrites) name(rewrite.host_nodes);
+  EXPECT_THAT(unnamed, ::testing::IsEmpty());
+}
+
 }  // namespace
 
 Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
@@ -111,6 +131,7 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed) {
   auto executable = Compile(graph, options, &outcome.report);
   EXPECT_TRUE(executable.ok()) << executable.status().ToString();
   if (!executable.ok()) return outcome;
+  if (options.fusion) ExpectEachNodeNamed(graph, outcome.report);
   Execution execution(*executable);
   Random random(seed);
   std::vector<Bytes> inputs;
@@ -204,7 +225,7 @@ void ExpectNoMoreReferences(const Outcome& unfused, const Outcome& fused) {
   EXPECT_LE(LastResorts(fused), LastResorts(unfused));
 }
 
-// The same without emitted code, and with no more than any machine runs: kernels refuse more there.
+// Compares without emitted code, and with no more than any machine runs: kernels refuse more there.
 void ExpectSameByFewerKernels(const Graph& graph, float tolerance, float roundings) {
   for (const Isa isa : {RunnableIsas().front(), RunnableIsas().back()}) {
     SCOPED_TRACE("without emitted code, for " + std::string(IsaName(isa)));
@@ -248,7 +269,7 @@ Outcome ExpectSame(const Graph& graph, float tolerance, float roundings) {
   return fused;
 }
 
-// Of the float values that the nodes make.
+// The largest magnitude among the finite floats that the nodes make.
 float LargestValue(const Graph& graph) {
   Graph all = graph;
   all.outputs.clear();
@@ -275,7 +296,7 @@ Outcome ExpectSameFused(const Graph& graph, float tolerance) {
 }
 
 Outcome ExpectSameFusedAtAnySize(const Graph& graph, float tolerance) {
-  // Of random graphs that differed by more than their tolerance none needed more than one.
+  // None of the random graphs that differed by more than their tolerance needed more than one.
   constexpr float kLastBits = 8 * std::numeric_limits<float>::epsilon();
   return ExpectSame(graph, tolerance, kLastBits * LargestValue(graph));
 }
@@ -308,7 +329,7 @@ void ExpectEquivalentsFusedAlike(const Graph& graph, const Outcome& fused) {
   ForEachEquivalent(graph, [&](const std::string& what, const Graph& equivalent) {
     if (::testing::Test::HasFailure() || !Compile(equivalent, Unfused(), nullptr).ok()) return;
     SCOPED_TRACE(what);
-    // Of two layers that are added, another one may take the sum.
+    // Where two layers are added, another one of them may take the sum: steps are only counted.
     EXPECT_EQ(RunGraph(equivalent, Fused()).report.steps.size(), fused.report.steps.size());
   });
 }

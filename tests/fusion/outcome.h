@@ -26,7 +26,7 @@ Outcome RunGraph(const Graph& graph, CompileOptions options, uint64_t seed = 7);
 
 // The best ISA that the machine runs, one thread.
 CompileOptions Fused();
-// The same, each node a step of its own.
+// As Fused(), but each node is a step of its own.
 CompileOptions Unfused();
 
 // What the rewrites record when they are run on `graph`, which they change.
@@ -39,11 +39,11 @@ void ExpectClose(const std::vector<std::vector<float>>& expected,
 
 // Runs both ways and compares. Returns the fused outcome.
 Outcome ExpectSameFused(const Graph& graph, float tolerance);
-// The same for a graph whose values may grow to any size, and then cancel: what is left of them has
-// the roundings of the largest value that the graph computes.
+// As ExpectSameFused(), for a graph whose values may grow to any size, and then cancel: what is
+// left of them has the roundings of the largest value that the graph computes.
 Outcome ExpectSameFusedAtAnySize(const Graph& graph, float tolerance);
-// The same, and for each graph that differs from this one in one place (neighbours.h); those that
-// say the same in other words take as many steps.
+// As ExpectSameFused(), also for each graph that differs from this one in one place (neighbours.h);
+// those that say the same in other words take as many steps.
 Outcome ExpectFusedEqualsUnfused(const Graph& graph, float tolerance);
 
 }  // namespace fuselite::fusion::testing

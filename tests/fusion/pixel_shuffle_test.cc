@@ -49,7 +49,7 @@ TEST(OrderFilters, OfAChannelShuffle) {
               ElementsAre("FULLY_CONNECTED", "FULLY_CONNECTED"));
 }
 
-// Of filters without a bias, and of what has one channel and one element.
+// Filters without a bias, and a layer with one channel and one element.
 TEST(OrderFilters, OfLayersWithoutABias) {
   GraphBuilder b;
   ValueId v = b.Op("FULLY_CONNECTED", {b.Input({7, 4}), b.Constant({12, 4}), kNone});

@@ -253,7 +253,7 @@ class RandomPhrases {
       case 6: return b_.Op("RESIZE_NEAREST_NEIGHBOR", {x, b_.Ints({5, 3})});
       case 7: return b_.Op("MIRROR_PAD", {x, b_.Ints({4, 2}, {0, 0, 1, 1, 0, 1, 0, 0})});
       case 8: {
-        // The same integers, or others, beside it.
+        // Beside `x` stand the same integers, or others.
         const bool again = b_.shape(codes) == s && Chance(0.5);
         const ValueId other = again ? b_.Op("DEQUANTIZE", {codes}) : x;
         return b_.Op("CONCATENATION", {x, other}, {{"axis", b_.random().Pick({1.0, 3.0})}});

@@ -12,8 +12,8 @@ struct Tables {
   ValueId cos, sin;
 };
 
-// Of x [..., width], whose halves a SPLIT or two SLICEs give. The operands of products and sums
-// stand in any order.
+// The rotation of x [..., width], whose halves a SPLIT or two SLICEs give. The operands of products
+// and sums stand in any order.
 ValueId Rotary(GraphBuilder& b, ValueId x, Tables t, bool split = false, bool turned = false) {
   const Shape& shape = b.shape(x);
   const int last = shape.rank() - 1;

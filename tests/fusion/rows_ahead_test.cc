@@ -112,7 +112,7 @@ void ExpectSameResults(const Graph& whole, const std::vector<int64_t>& rows) {
   }
 }
 
-// The same for every row of the body, and for graphs that differ from it in one place.
+// Compares every row of the body, and graphs that differ from it in one place.
 void ExpectSameResults(Body& body) {
   Graph rest = body.graph();
   const std::vector<RowsAhead> taken = TakeRowsAhead(rest);

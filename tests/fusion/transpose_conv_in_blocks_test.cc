@@ -59,7 +59,7 @@ TEST(TransposeConvInBlocks, NotOfMoreOrWherePixelsAreLeftOver) {
   EXPECT_THAT(FloatOps({{1, 7, 6, 5}, 3, 3, 2, 1, kValid}), ElementsAre("TRANSPOSE_CONV"));
 }
 
-// Of the outputs as inputs of a window, which reaches into the padding on both sides.
+// The axis has the outputs as inputs of a window, which reaches into the padding on both sides.
 TEST(TransposeConvInBlocks, NotOfWindowsThatEndInside) {
   const kernels::WindowAxis axis{
       .input = 12, .filter = 3, .stride = 2, .output = 6, .before = 1, .after = 0};

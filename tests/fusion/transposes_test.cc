@@ -50,7 +50,7 @@ TEST(MergeTransposes, NotToMoreDimensionsThanThereAre) {
     GraphBuilder b;
     const std::vector<int32_t> turned = {7, 6, 5, 4, 3, 2, 1, 0};
     ValueId v = b.Op("TRANSPOSE", {b.Input({4, 4, 4, 4, 4}), b.Ints({4, 3, 2, 1, 0})});
-    // Of each dimension one half, and of the first both.
+    // Each dimension is split into halves.
     v = b.Op("RESHAPE", {v, b.Ints({2, 4, 4, 4, 2, 2, 2, 1})});
     v = b.Op("TRANSPOSE", {v, b.Ints(turned)});
     if (between) v = b.Op("TRANSPOSE", {b.Op("EXP", {b.Op("NEG", {v})}), b.Ints(turned)});

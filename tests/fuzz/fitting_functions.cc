@@ -209,7 +209,7 @@ FittingCase OfPacked(Random& random) {
   return {std::move(tester)};
 }
 
-// Of uint8, whose inputs may have scales of their own.
+// A CONCATENATION of uint8, whose inputs may have scales of their own.
 FittingCase OfSideBySide(Random& random) {
   OpTester tester("CONCATENATION");
   const int rank = Dim(random, 1, 4), axis = Dim(random, 0, rank - 1);

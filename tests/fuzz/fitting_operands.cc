@@ -258,7 +258,7 @@ FittingOperand Draw(Role role, DataType type, const Shape& first, Random& random
   return of_type(first);
 }
 
-// The same numbers as int64.
+// The numbers of `narrow` as int64.
 FittingOperand Widened(const FittingOperand& narrow) {
   FittingOperand wide{.info = narrow.info, .values = {}};
   wide.info.type = DataType::kInt64;

@@ -167,7 +167,7 @@ FittingCase Svdf(Random& random) {
   return {std::move(tester), weights == kF32 ? 1e-4f : 1e-2f};
 }
 
-// Of int8, whose times and state have 16 bits or 8.
+// An SVDF of int8, whose times and state have 16 bits or 8.
 FittingCase IntegerSvdf(Random& random) {
   const SvdfSizes sizes(random);
   const DataType memory = random.Pick({DataType::kInt16, kI8});

@@ -192,7 +192,7 @@ const Wrong kWrong[] = {
        Operator(m, 0).large_custom_options_size = UINT64_MAX;
      }},
     // Quantization.
-    {"scale 2 is 0, expected", [](auto& m) { Tensor(m, 1).quantization->scale[2] = 0; }},
+    {"scale 2 is -0.5, expected", [](auto& m) { Tensor(m, 1).quantization->scale[2] = -0.5F; }},
     {"scale 1 is nan, expected", [](auto& m) { Tensor(m, 1).quantization->scale[1] = NAN; }},
     {"scale 0 is -1, expected", [](auto& m) { Tensor(m, 1).quantization->scale[0] = -1; }},
     {"scale 3 is inf, expected", [](auto& m) { Tensor(m, 1).quantization->scale[3] = INFINITY; }},

@@ -75,7 +75,7 @@ std::vector<std::byte> Branches() {
   return writer.Finish();
 }
 
-// Two operators that a caller brings, one that is ours between them and one behind.
+// Two operators that a caller brings, one of fuselite's between them and one behind.
 std::vector<std::byte> WithStrangers() {
   const auto op = [](std::string_view name) -> const kernels::OperatorDef& {
     return *kernels::FindOperator(name);

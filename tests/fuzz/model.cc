@@ -1,5 +1,5 @@
 // Whole models: a file of drawn operators, its structure or some of its bytes changed, loaded, and
-// run in our interpreter with its own kernels and with the delegate.
+// run in fuselite's interpreter with its own kernels and with the delegate.
 #include <gtest/gtest.h>
 
 #include <algorithm>

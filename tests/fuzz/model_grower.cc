@@ -15,7 +15,7 @@ namespace fuselite::fuzz {
 namespace {
 
 constexpr DataType kF32 = DataType::kFloat32, kI32 = DataType::kInt32;
-// Of what goes through subgraphs.
+// The shape of what goes through subgraphs.
 const Shape kRow = {2, 5};
 // The name by which the graph and its initializer mean the same variable.
 constexpr char kVariable[] = "kept";

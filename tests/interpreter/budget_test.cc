@@ -1,4 +1,4 @@
-// Models that ask for more than their budget, in our own interpreter.
+// Models that ask for more than their budget, in fuselite's own interpreter.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

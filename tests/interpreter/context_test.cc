@@ -142,7 +142,7 @@ TEST(Context, TellsWhichNodesHaveSideEffects) {
   };
   const auto interpreter = Open(writer);
   ASSERT_OK(interpreter->ApplyDelegate(&delegate));
-  // Of the first graph, then of its callees.
+  // The nodes of the first graph come first, then those of its callees.
   effects.resize(5);
   named.resize(5);
   EXPECT_THAT(effects, ElementsAre(true, false, true, false, true));

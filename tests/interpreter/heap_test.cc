@@ -154,7 +154,7 @@ TEST(Heap, IsNotAskedByRunsOfFixedShapes) {
   const int made =
       Op(writer, "NEG", {writer.AddConstant("c", kFloat, {4}, std::vector(4, 1.0f))}, {4});
   const int sum = Op(writer, "ADD", {x, made}, {1, 4});
-  // Of which the reference wants scratch.
+  // The reference wants scratch for a SOFTMAX.
   const int soft = Op(writer, "SOFTMAX", {sum}, {1, 4});
   const int axis = writer.AddConstant<int32_t>("axis", DataType::kInt32, {1}, {1});
   writer.SetOutputs({Op(writer, "SUM", {soft, axis}, {1})});

@@ -308,6 +308,27 @@ TEST(CApiTest, RefusesOperatorsThatAreNotThere) {
   FuseliteModelDelete(model);
 }
 
+TEST(CApiTest, NamesTypes) {
+  EXPECT_STREQ(FuseliteTypeName(kFuseliteFloat32), "float32");
+  EXPECT_STREQ(FuseliteTypeName(kFuseliteUInt4), "uint4");
+  EXPECT_STREQ(FuseliteTypeName(static_cast<FuseliteType>(1000)),
+               FuseliteTypeName(kFuseliteNoType));
+}
+
+TEST(CApiTest, RefusesRanksBeyondTheLargest) {
+  const std::vector<std::byte> bytes = SoftmaxModel();
+  FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
+  FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, nullptr);
+  const int32_t dims[] = {1};  // no more of them may be read
+  EXPECT_EQ(FuseliteInterpreterResizeInput(interpreter, 0, dims, 1 << 20),
+            kFuseliteInvalidArgument);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("rank 1048576 is more than 16"));
+  FuseliteInterpreterDelete(interpreter);
+  FuseliteModelDelete(model);
+  EXPECT_EQ(FuseliteModelLoadFile(""), nullptr);
+  EXPECT_STREQ(FuseliteLastError(), "the path of the model is empty");
+}
+
 TEST(CApiTest, RefusesOptionsOfAnotherSize) {
   const std::vector<std::byte> bytes = SoftmaxModel();
   FuseliteModel* model = FuseliteModelLoadMemory(bytes.data(), bytes.size());
@@ -315,6 +336,10 @@ TEST(CApiTest, RefusesOptionsOfAnotherSize) {
   options.struct_size = 4;
   EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
   EXPECT_THAT(FuseliteLastError(), HasSubstr("struct_size"));
+  options = FuseliteInterpreterOptionsDefault();
+  options.max_memory = std::nan("");
+  EXPECT_EQ(FuseliteInterpreterCreate(model, &options), nullptr);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("must be numbers"));
   options = FuseliteInterpreterOptionsDefault();
   FuseliteInterpreter* interpreter = FuseliteInterpreterCreate(model, &options);
   EXPECT_NE(interpreter, nullptr);

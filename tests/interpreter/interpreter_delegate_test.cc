@@ -1,4 +1,4 @@
-// Delegates in our own interpreter: partitions, failures, changes of shape.
+// Delegates in fuselite's own interpreter: partitions, failures, changes of shape.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -241,7 +241,7 @@ TEST(DelegateTest, ValuesThatItKeepsAreFetched) {
   }
 }
 
-// Of two kernels of one delegate, the second reads what the first keeps.
+// The second of one delegate's two kernels reads what the first keeps.
 TEST(DelegateTest, ValuesThatItKeepsForItselfAreNotFetched) {
   ModelWriter writer;
   for (int i = 0; i < 5; ++i) writer.AddTensor("t" + std::to_string(i), DataType::kFloat32, {2});

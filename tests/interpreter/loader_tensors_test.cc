@@ -152,7 +152,7 @@ TEST(TensorOfAFile, HasFinitePositiveScalesForADimensionThatItHas) {
     EXPECT_THAT(ErrorOf({.quantization = Scales({scale}, {0})}),
                 HasSubstr("expected a positive number"));
   }
-  // Of a bias it says nothing.
+  // A bias may have a scale of 0, which says nothing of it.
   const Fields bias{.type = schema::TensorType::INT32, .quantization = Scales({0}, {0})};
   EXPECT_THAT(Loaded(bias).quantization.scales, ElementsAre(0));
   const Fields wide{.type = schema::TensorType::INT64, .quantization = Scales({0}, {0})};

@@ -30,7 +30,7 @@ TEST(States, ADelegateIsNoneWithoutItsPrepare) {
   EXPECT_THAT(interpreter->ApplyDelegate(&hollow).message(), HasSubstr("without a Prepare"));
 }
 
-// Of static delegates and dynamic ones, on a graph that is ready and on one that is not.
+// Static delegates and dynamic ones, on a graph that is ready and on one that is not.
 TEST(States, AGraphIsReadyAfterADelegateAsBefore) {
   ModelWriter writer;
   WriteChain(writer, 2);

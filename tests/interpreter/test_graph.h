@@ -58,7 +58,7 @@ struct TestDelegate {
   int kernels_alive = 0;
   int kernel_prepares = 0;
   int invokes = 0;
-  // Of the last kernel that was prepared: the shapes of its values that nobody else sees.
+  // The shapes of the values that nobody else sees, in the kernel that was prepared last.
   std::vector<std::vector<int>> shapes_inside;
   std::map<int, std::vector<float>> kept;  // by tensor, whose number is the handle
   int copies = 0;

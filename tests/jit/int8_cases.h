@@ -29,7 +29,7 @@ inline void AddLookup(OpTester& tester, Random& random) {
   tester.op.tail.stages.push_back(stage);
 }
 
-// As ADD or SUB of bytes has it.
+// The parameters of an operand that is added or subtracted, as ADD or SUB of bytes has them.
 inline kernels::QuantizedAdd RandomResidual(Random& random, const QuantizedCase& c,
                                             int32_t zero_point) {
   kernels::QuantizedAdd add = {
@@ -56,7 +56,7 @@ inline kernels::QuantizedAdd RandomResidual(Random& random, const QuantizedCase&
   return add;
 }
 
-// The same of the output's shape, or of that of one of its batches.
+// Adds an operand of the output's shape, or of that of one of its batches.
 inline void AddResidual(OpTester& tester, Random& random, bool whole) {
   auto& tail = tester.op.tail;
   const TensorInfo output = tester.op.outputs[0];

@@ -136,8 +136,8 @@ inline void CompareCandidate(const OpTester& tester, const kernels::Candidate& c
   }
 }
 
-// The same of the operator's emitted candidate, where there is one: layers whose weights Highway's
-// kernel reads where they lie are left to it.
+// CompareCandidate() of the operator's emitted candidate, where there is one: layers whose weights
+// Highway's kernel reads where they lie are left to it.
 inline void CompareJit(const OpTester& tester, const std::vector<float>& bounds, Random& random) {
   if (kernels::ReadsUnpacked(tester.op)) return;
   const kernels::Candidate* candidate = FloatCandidate(*tester.op.op);

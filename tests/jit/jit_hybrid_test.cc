@@ -55,9 +55,7 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
       tester.Input(TestTensor({.type = DataType::kFloat32, .shape = {rows, 512}}));
       tester.Constant(weights);
       ASSERT_TRUE(tester.Infer().ok());
-      kernels::BuildContext context;
-      context.isa = isa;
-      context.store = &store;
+      const kernels::BuildContext context({.isa = isa}, &store);
       const kernels::Candidate candidate("jit", PlanFullyConnectedHybrid);
       const auto kernel = candidate.Build(tester.op, context);
       ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();

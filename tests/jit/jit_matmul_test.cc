@@ -30,7 +30,7 @@ TEST(JitFullyConnectedTest, RefusesToPackForFewRows) {
   const auto& candidate = *FloatCandidate(*tester.op.op);
   const std::unique_ptr<PackedStore> store = NewPackedStore();
   for (Isa isa : EmittedIsas()) {
-    auto kernel = candidate.Build(tester.op, {.isa = isa, .store = store.get()});
+    auto kernel = candidate.Build(tester.op, {{.isa = isa}, store.get()});
     EXPECT_EQ(kernel.status().code(), StatusCode::kUnsupported);
   }
 }

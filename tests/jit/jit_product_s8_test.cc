@@ -31,8 +31,8 @@ TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }
 
-// Of few pixels some parts have a single row of sums, whose constants lie apart from its weights,
-// and others have several, whose lie beside.
+// With few pixels, some parts have a single row of sums, whose constants lie apart from its
+// weights, and others have several, whose constants lie beside them.
 TEST(JitProductInt8Test, PartsOfASingleRowBesideLargerOnes) {
   using kernels::testing::RandomQuantization;
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -82,7 +82,7 @@ TEST(JitProductInt8Test, ResidualsAreEmitted) {
         kernels::QuantizedAdd& add = tester.op.tail.stages.back().add;
         for (int32_t* shift : {&add.x_shift, &add.y_shift}) *shift = std::min(*shift, -1);
       }
-      const auto kernel = CandidatesFor(*tester.op.op)[0].Build(tester.op, {.isa = isa});
+      const auto kernel = CandidatesFor(*tester.op.op)[0].Build(tester.op, {{.isa = isa}});
       ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
       EXPECT_EQ((*kernel)->name().find("apart"), std::string_view::npos) << (*kernel)->name();
       CompareInt8(tester, random);
@@ -109,9 +109,7 @@ TEST(JitProductInt8Test, RowsShareWeightsWhateverTheirScales) {
       tester.Output(DataType::kInt8, Quantization{{scale * 3}, {-zero_point}});
       ASSERT_TRUE(tester.Infer().ok());
       CompareInt8(tester, random);
-      kernels::BuildContext context;
-      context.isa = isa;
-      context.store = &store;
+      const kernels::BuildContext context({.isa = isa}, &store);
       const size_t before = store.bytes;
       auto kernel = CandidatesFor(*tester.op.op)[0].Build(tester.op, context);
       ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
@@ -122,7 +120,7 @@ TEST(JitProductInt8Test, RowsShareWeightsWhateverTheirScales) {
   }
 }
 
-// Of the candidates the first that takes the operation.
+// The kernel of the first candidate that takes the operation.
 Result<std::shared_ptr<const Kernel>> FirstEmitted(const kernels::OpDescription& op,
                                                    const kernels::BuildContext& context) {
   Status refusal;
@@ -147,7 +145,7 @@ TEST(JitProductInt8Test, EveryLevelIsEmitted) {
       ASSERT_TRUE(tester.Infer().ok());
       AddInt8Tail(tester, random);
       const auto store = NewPackedStore();
-      const auto kernel = FirstEmitted(tester.op, {.isa = isa, .store = store.get()});
+      const auto kernel = FirstEmitted(tester.op, {{.isa = isa}, store.get()});
       ASSERT_TRUE(kernel.ok()) << IsaName(isa) << ": " << kernel.status().ToString();
       EXPECT_NE((*kernel)->name().find(" jit"), std::string_view::npos) << (*kernel)->name();
     }

@@ -53,7 +53,8 @@ struct PlainFormat {
   std::function<double(const void* biases, int64_t n)> bias;
   // The weights' zero point, which sums learn of by what rows tell (MicroKernel::RowValues).
   double weights_zero_point = 0;
-  // Of scales that the source tells of rows; 0: those of an image are its rows'.
+  // Bytes between the scales that the source tells of rows; 0: an image's scale is that of its
+  // rows.
   int64_t row_scale_bytes = 0;
   bool row_zero_points = false;  // which are taken off values, too
   // Stores a sum of output channel `channel`; `scale` is its row's, of a source that has scales.

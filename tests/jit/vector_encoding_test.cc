@@ -1,4 +1,4 @@
-// Our encoding against Xbyak's: the same bytes, for whatever operands.
+// Fuselite's encoding against Xbyak's: the same bytes, for whatever operands.
 #include "jit/code/vector_encoding.h"
 
 #include <gmock/gmock.h>

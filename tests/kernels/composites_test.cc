@@ -250,7 +250,7 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
   }
 }
 
-// The same bytes as rows of all heads' channels, `pad` further apart.
+// The bytes of `from` as rows of all heads' channels, `pad` further apart.
 TestTensor AsRows(const TestTensor& from, int32_t pad) {
   const Shape& s = from.info().shape;
   const int32_t width = s[2] * s[3];

@@ -82,7 +82,7 @@ TEST(BinaryTest, IntegersWrapAroundAndClamp) {
   EXPECT_THAT(RunReference<int64_t>(relu), ElementsAre(int64_t{1} << 41, 0));
   OpTester least = Binary("DIV", Values<int32_t>(DataType::kInt32, {2}, {INT32_MIN, 7}),
                           Values<int32_t>(DataType::kInt32, {2}, {-1, -2}));
-  EXPECT_THAT(RunReference<int32_t>(least), ElementsAre(INT32_MIN, -3));
+  EXPECT_THAT(RunReference<int32_t>(least), ElementsAre(INT32_MAX, -3));
 }
 
 TEST(BinaryTest, IntegerDivisionByZeroFailsTheRun) {

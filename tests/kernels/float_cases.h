@@ -92,7 +92,7 @@ inline int CompareCandidates(const OpTester& tester, const std::vector<float>& b
   return runs;
 }
 
-// The same of the operator's own candidates.
+// CompareCandidates() of the operator's own candidates.
 inline int CompareCandidates(const OpTester& tester, const std::vector<float>& bounds,
                              Random& random) {
   return CompareCandidates(tester, bounds, random, tester.op.op->candidates);

@@ -138,7 +138,8 @@ TEST(GatherNdTest, Values) {
   EXPECT_FALSE(wrong.Run("reference", Isa::kScalar).ok());
 }
 
-// Of any depth and slices of any size; the same as by indices that are known only at run time.
+// Constant indices of any depth, of slices of any size, give the same as indices that are known
+// only at run time.
 TEST(GatherNdTest, ConstantIndicesAreLocatedOnce) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);

@@ -184,11 +184,10 @@ class OpTester {
                                                uint64_t seed = 1, size_t misalign = 0) const {
     const std::unique_ptr<PackedStore> packed = NewPackedStore();
     StepStore store(*packed);
-    const BuildContext context{
-        .isa = isa, .precision = precision, .threads = threads, .store = &store};
+    const BuildContext context({.isa = isa, .precision = precision, .threads = threads}, &store);
     ModelConstants constants(op);
     const OpDescription& described = constants.op();
-    FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, candidate.Plan(described, context.plan()));
+    FUSELITE_ASSIGN_OR_RETURN(const KernelPlan plan, candidate.Plan(described, context));
     FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel,
                               plan.Build(described, context));
     CheckPlan(plan.kernel(), *kernel);

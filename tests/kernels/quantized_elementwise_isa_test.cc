@@ -165,7 +165,7 @@ TEST_P(QuantizedElementwiseIsaTest, UsualScalesAreRoundedOnce) {
     ASSERT_TRUE(tester.Infer().ok());
     const auto store = NewPackedStore();
     const auto kernel =
-        tester.op.op->candidates[0].Build(tester.op, {.isa = GetParam(), .store = store.get()});
+        tester.op.op->candidates[0].Build(tester.op, {{.isa = GetParam()}, store.get()});
     ASSERT_TRUE(kernel.ok());
     rounded += (*kernel)->name().find("rounded") != std::string_view::npos;
   }

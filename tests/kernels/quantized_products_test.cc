@@ -215,7 +215,7 @@ TEST(QuantizedHighwayTest, FullyConnectedToTheBit) {
       CompareTyped);
 }
 
-// Of one unit the sums with several rows or pixels are computed at once.
+// A product with one unit, whose sums with several rows or pixels are computed at once.
 OpTester RandomUnit(Random& random) {
   const bool is_convolution = random.Chance(0.5);
   OpTester tester(is_convolution ? "CONV_2D" : "FULLY_CONNECTED");

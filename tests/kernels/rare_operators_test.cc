@@ -101,7 +101,7 @@ TEST(DynamicUpdateSliceTest, AllAroundTheUpdateIsKept) {
     tester.Input(Ints(start));
     const std::vector<float> actual = Values<float>(tester);
     ASSERT_EQ(actual.size(), kept.size());
-    const auto kernel = tester.op.op->candidates[0].Build(tester.op, {});
+    const auto kernel = tester.op.op->candidates[0].Build(tester.op, PlanContext());
     ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
     EXPECT_GE((*kernel)->grain(0), 1);  // also where there are no rows, or none with elements
     for (size_t i = 0; i < kept.size(); ++i) {
@@ -138,7 +138,7 @@ TEST(DynamicUpdateSliceTest, InPlaceTheUpdateAloneIsWritten) {
   OpTester tester("DYNAMIC_UPDATE_SLICE");
   tester.Input(Ints({1, 2, 3, 4})).Input(Ints({9})).Input(Longs({2}));
   ASSERT_TRUE(tester.Infer().ok());
-  const auto kernel = tester.op.op->candidates[0].Build(tester.op, {});
+  const auto kernel = tester.op.op->candidates[0].Build(tester.op, PlanContext());
   ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
   ASSERT_EQ((*kernel)->in_place_input(), 0);
   ASSERT_TRUE(tester.RunKernel(**kernel, {tester.inputs[0]}, 1).ok());

@@ -76,7 +76,7 @@ TEST(ReduceTest, QuantizedProductsAreScaledFactorByFactor) {
   EXPECT_THAT(Reduce<int8_t>("REDUCE_PROD", plain, {0}), ElementsAre(-24)) << "wraps around";
 }
 
-// Of rows without an element there may be any number, which costs nothing.
+// Rows without an element may be any number, which costs nothing.
 TEST(ReduceTest, GoesOverNoRowsOfNothing) {
   const auto rows_of = [](DataType type) {
     OpTester tester("SUM");

@@ -9,7 +9,7 @@ using ::testing::ElementsAre;
 
 constexpr DataType kU8 = DataType::kUInt8, kI32 = DataType::kInt32;
 
-// Of 4 x 16 weights all are 0 but that of unit 1 and column 2, where the input is not 0 either.
+// All of the 4 x 16 weights are 0 but that of unit 1 and column 2, where the input is not 0 either.
 TEST(ShuffledFullyConnectedTest, ReadsWeightsInBlocks) {
   OpTester tester("FUSELITE_SHUFFLED_FULLY_CONNECTED");
   tester.params<FullyConnectedParams>().weights_format = kShuffledWeights;

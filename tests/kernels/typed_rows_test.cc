@@ -240,7 +240,7 @@ TEST(TypedRowsTest, ProductsOfOtherFloatsHaveNoVectors) {
     ASSERT_TRUE(tester.Infer().ok());
     for (const Isa isa : RunnableIsas()) {
       const OpDescription& op = tester.op;
-      EXPECT_FALSE(BuildTypedRows(RowFunction::kMul, op, {.isa = isa}).ok());
+      EXPECT_FALSE(BuildTypedRows(TypedFunction::kMul, op, {{.isa = isa}}).ok());
     }
   }
 }

@@ -142,7 +142,7 @@ TEST(WindowTest, WindowsBeyondTheInputHaveNoInterior) {
   const WindowAxis axis = Axis(Row(3, 9, 1, 1, Padding::kSame));
   EXPECT_EQ(axis.output, 3);
   EXPECT_EQ(axis.interior_begin(), axis.interior_end());
-  // Of one filter's reach: only the window that covers all of it.
+  // An input as long as the filter: only the window that covers all of it is interior.
   const WindowAxis one = Axis(Row(3, 3, 1, 1, Padding::kSame));
   EXPECT_EQ(one.interior_begin(), 1);
   EXPECT_EQ(one.interior_end(), 2);

@@ -137,6 +137,15 @@ TEST_F(CApiTest, CallersWithAShorterStructGetTheirOptions) {
   FuseliteDelegateDelete(delegate);
 }
 
+TEST_F(CApiTest, RefusesAStructWithoutItsSize) {
+  FuseliteDelegateOptions options{};
+  options.report_error = KeepError;
+  EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr);
+  EXPECT_THAT(last_error, IsEmpty());  // the struct is too short to have a report_error
+  options.struct_size = offsetof(FuseliteDelegateOptions, isa) - 1;
+  EXPECT_EQ(FuseliteDelegateCreate(&options), nullptr);
+}
+
 TEST_F(CApiTest, ThePluginTakesStrings) {
   std::string key = "num_threads", good = "2", bad = "two";
   char* keys[] = {key.data()};

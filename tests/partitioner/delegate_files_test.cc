@@ -36,7 +36,7 @@ TEST_F(FilesTest, ExplainFileSaysWhatBecameOfEachNode) {
   Options options = DefaultOptions();
   options.explain_file = Path("fuselite_explain.txt");
   Apply(options);
-  EXPECT_THAT(Read(options.explain_file), HasSubstr("not yet prepared"));
+  EXPECT_THAT(Read(options.explain_file), HasSubstr("not yet compiled"));
   ASSERT_EQ(host_.Prepare(), kTfLiteOk);
   const std::string text = Read(options.explain_file);
   EXPECT_THAT(text, HasSubstr("10 nodes, 9 taken, in 2 partitions"));

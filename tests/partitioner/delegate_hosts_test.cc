@@ -76,7 +76,7 @@ TEST_F(HostsTest, CustomOperatorsAreKnownByTheirNames) {
   Options denied = DefaultOptions();
   denied.ops_deny = {"TFLite_Detection_PostProcess"};
   Apply(denied);
-  EXPECT_EQ(Reason(ours), "ops_deny names it");
+  EXPECT_EQ(Reason(ours), "the option ops_deny names this operator");
   EXPECT_EQ(Reason(0), "");
 }
 
@@ -128,7 +128,7 @@ TEST_F(HostsTest, GraphsWithNothingToTakeAreLeftAlone) {
   EXPECT_THAT(delegate.Explain().graphs[0].partitions, IsEmpty());
 }
 
-// Of partitions that cost the same, as many are taken as may be, the first ones.
+// As many partitions that cost the same are taken as may be, the first ones.
 TEST(LimitTest, EqualPartitionsAreTakenInTheirOrder) {
   constexpr int kWidth = 64;
   for (int limit = 0; limit <= 4; ++limit) {

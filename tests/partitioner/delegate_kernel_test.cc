@@ -27,7 +27,7 @@ TEST_F(DelegateTest, ComputesAChainAndFollowsMovingPointers) {
   Apply(DefaultOptions());
   ASSERT_EQ(host_.Prepare(), kTfLiteOk);
   for (int run = 0; run < 3; ++run) {
-    // The same shape at another address.
+    // Memory of the same shape, at another address.
     host_.Resize(input_, {1, kWidth});
     host_.Resize(out, {1, kWidth});
     for (int i = 0; i < kWidth; ++i) host_.Floats(input_)[i] = static_cast<float>(i * run) / 64;
@@ -58,6 +58,10 @@ TEST_F(DelegateTest, WhatIsBeyondTheBudgetIsRefusedWhenPrepared) {
     if (c.message == nullptr) continue;
     ASSERT_THAT(host_.errors, SizeIs(1));
     EXPECT_THAT(host_.errors[0], HasSubstr(c.message));
+    const PartitionReport refused = delegate_->Explain().graphs.at(0).partitions.at(0);
+    EXPECT_FALSE(refused.compiled);
+    EXPECT_THAT(refused.error, HasSubstr(c.message));
+    EXPECT_EQ(refused.cost, 4 * 4096) << "what was refused counts, too";
   }
 }
 

@@ -54,6 +54,21 @@ TEST_F(ReportsTest, TellsEachPartitionsOwnPlan) {
   }
 }
 
+// The explanation is that of the last time that the host has prepared the partition.
+TEST_F(ReportsTest, IsExplainedAsItWasLastPrepared) {
+  host_.SetOutputs({Layers(input_, 4)});
+  Options options = DefaultOptions();
+  options.budget.max_memory = 4096;
+  Apply(options);
+  const auto report = [&] { return delegate_->Explain().graphs.at(0).partitions.at(0); };
+  for (const int rows : {1, 1000, 1}) {
+    host_.Resize(input_, {rows, kWidth});
+    EXPECT_EQ(host_.Prepare() == kTfLiteOk, rows == 1);
+    EXPECT_EQ(report().compiled, rows == 1);
+    EXPECT_EQ(report().error.empty(), rows == 1);
+  }
+}
+
 TEST_F(ReportsTest, CountsNodesInWords) {
   const int custom = Custom(Layers(input_, 4)), out = host_.AddTensor({1, kWidth});
   host_.AddNode("ABS", {custom}, {out});
@@ -125,7 +140,8 @@ TEST_F(ReportsTest, ShapesOf64BitsAreKnownBeforeTheRun) {
   EXPECT_EQ(host_.ShapeOf(out), Shape({2, 3}));
 }
 
-// Of a value of the run and of one input's shape, as many as the other shape has.
+// The result's shape depends on a value of the run and on the input's shape; two of the input's
+// shapes have as many elements.
 TEST_F(ReportsTest, ShapesAndValuesOfARunAreOnePlanTogether) {
   const int x = host_.AddTensor({1, 2}), times = host_.AddTensor({2}, DataType::kInt32);
   const int out = host_.AddTensor({});

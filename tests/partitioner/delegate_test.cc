@@ -100,7 +100,7 @@ TEST_F(DelegateTest, DeniedOperatorsAreTheHosts) {
   options.ops_deny = {"SOFTMAX"};
   Apply(options);
   EXPECT_THAT(host_.kernels, ElementsAre(SizeIs(4)));
-  EXPECT_EQ(Reasons()[4], "ops_deny names it");
+  EXPECT_EQ(Reasons()[4], "the option ops_deny names this operator");
 }
 
 TEST_F(DelegateTest, RegistrationsMayCarryTheOpaqueFormOnly) {
@@ -122,6 +122,20 @@ TEST_F(DelegateTest, NodesOfOtherDelegatesStayTheirs) {
   Options options = DefaultOptions();
   Apply(options);
   EXPECT_EQ(Reasons()[0], "another delegate has taken it");
+}
+
+// Hosts that share delegates between graphs may apply one again: what it said of the graph stays.
+TEST_F(DelegateTest, WhatTheDelegateHasTakenItselfStaysAsItWas) {
+  host_.SetOutputs({Layers(input_, 4)});
+  Apply(DefaultOptions());
+  ASSERT_EQ(host_.Prepare(), kTfLiteOk);
+  const std::string before = ToText(delegate_->Explain());
+  host_.nodes[0].delegate = delegate_->c_struct();
+  const size_t kernels = host_.kernels.size();
+  ASSERT_EQ(delegate_->c_struct()->Prepare(&host_.context, delegate_->c_struct()), kTfLiteOk);
+  EXPECT_EQ(host_.kernels.size(), kernels);
+  EXPECT_EQ(ToText(delegate_->Explain()), before);
+  EXPECT_THAT(before, HasSubstr("4 nodes, 4 taken, in 1 partition"));
 }
 
 TEST_F(DelegateTest, NewerVersionsAndStrangeTypesAreTheHostsWithTheReason) {
@@ -168,7 +182,7 @@ TEST_F(DelegateTest, OpenShapesExcuseNoScales) {
   EXPECT_THAT(Reasons(), ElementsAre(HasSubstr("scale")));
 }
 
-// The same shape, but the host computes a part of it: then it is a value of the run.
+// A shape of which the host computes a part is a value of the run.
 TEST_F(DelegateTest, ShapesThatPassThroughTheHostAreNotKnown) {
   const int in = host_.AddTensor({1, 4}), shape = host_.AddTensor({2}, DataType::kInt32);
   const int changed = host_.AddTensor({2}, DataType::kInt32), out = host_.AddTensor({1, 4});
@@ -198,6 +212,8 @@ TEST_F(DelegateTest, FaultsOfTheHostLeaveTheGraphToIt) {
 
 TEST_F(DelegateTest, ThreadsComeFromTheOptionThenTheHostThenTheMachine) {
   Options options = DefaultOptions();
+  host_.context.recommended_num_threads = 100000;
+  EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), kMaxThreads);
   host_.context.recommended_num_threads = 3;
   EXPECT_EQ(DelegateState(options).ThreadsFor(&host_.context), 3);
   options.num_threads = 5;

@@ -161,7 +161,7 @@ TEST_F(HostSubgraphTest, OutputsAreThoseOfOnePartition) {
               HasSubstr("does not show the outputs"));
 }
 
-// Of two that are alike names tell the order, where they have any.
+// Names tell the order of two inputs that are alike, where they have any.
 TEST_F(HostSubgraphTest, InputsOfOneKindHaveNamesOrNoOrder) {
   FakeHost two;
   shown.graph = &two.context;

@@ -1,5 +1,5 @@
-// Loops beside other nodes, of bodies that are ours in part, over what nodes make ahead of the run;
-// and operators that keep a state.
+// Loops beside other nodes, of bodies that the delegate takes in part, over what nodes make ahead
+// of the run; and operators that keep a state.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,7 @@ void WriteLoop(Builder& b, int32_t turns, const char* inside) {
   b.End({b.Next(turn), b.Op(inside, {b.Dense(value, shape, 8)}, shape)});
 }
 
-// Turns are computed at once where the whole body is ours alone.
+// Turns are computed at once only where the delegate takes the whole body.
 TEST(LoopPartition, OfABodyThatIsOursInPart) {
   for (const int32_t turns : {0, 1, 5}) {
     Builder b;

@@ -1,4 +1,5 @@
-// Loops in our interpreter, with the delegate and without it: values, and how often the host calls.
+// Loops in fuselite's interpreter, with the delegate and without it: values, and how often the host
+// calls.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,7 +52,7 @@ void ExpectLoopAgrees(const std::vector<Shape>& shapes, Body body, Turns turns =
   }
 }
 
-// The host's kernel runs the loop in the middle of the partition, between values of ours.
+// The host's kernel runs the loop in the middle of the partition, between fuselite's values.
 TEST(Loop, SplitsNoPartition) {
   Builder b;
   const Shape shape = {1, 8};
@@ -68,7 +69,7 @@ TEST(Loop, SplitsNoPartition) {
   const Delegated delegated = ExpectDelegateAgrees(b);
   EXPECT_TRUE(delegated.whole());
   EXPECT_EQ(delegated.host_run, std::vector{1});
-  // Its subgraphs must be ours, or the host's kernel gains nothing by us.
+  // The delegate must take the loop's subgraphs, or the host's kernel gains nothing by it.
   Options options = BestOptions();
   options.ops_deny = {"SIN"};
   EXPECT_THAT(Open(b, options).reasons,

@@ -105,8 +105,10 @@ TEST(OptionsTest, SwitchesTakeTheUsualWords) {
   for (const char* word : {"off", "false", "False", "no", "0"}) {
     EXPECT_FALSE(Parse({{"jit", word}})->jit) << word;
   }
-  EXPECT_THAT(ErrorOf({{"jit", "of"}}), AllOf(HasSubstr("option jit"), HasSubstr("'of'"),
-                                              HasSubstr("nearest valid value is o")));
+  for (const char* word : {"of", "maybe", ""}) {
+    EXPECT_EQ(ErrorOf({{"jit", word}}),
+              "option jit: '" + std::string(word) + "' is neither on nor off; write on or off");
+  }
 }
 
 TEST(OptionsTest, AmountsTakeSuffixesAndRefuseWhatIsNoNumber) {
@@ -129,6 +131,8 @@ TEST(OptionsTest, UnknownKeysNameTheNearestOne) {
   EXPECT_THAT(ErrorOf({{"num_thread", "1"}}), AllOf(HasSubstr("option num_thread "),
                                                     HasSubstr("nearest valid one is num_threads")));
   EXPECT_THAT(ErrorOf({{"Min_Nodes_Per_Part", "1"}}), HasSubstr("min_nodes_per_partition"));
+  EXPECT_THAT(ErrorOf({{"bogus", "1"}}),
+              HasSubstr("option bogus is unknown; the options are num_threads, isa, jit"));
 }
 
 TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
@@ -147,16 +151,33 @@ TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
 }
 
 TEST(OptionsTest, WordsThatAreValidAreListed) {
-  EXPECT_THAT(ErrorOf({{"precision", "exact"}}), HasSubstr("(of strict, default, fast)"));
+  EXPECT_THAT(ErrorOf({{"precision", "fats"}}), HasSubstr("(of strict, default, fast)"));
+  EXPECT_THAT(ErrorOf({{"precision", "exact"}}),
+              HasSubstr("'exact' is unknown; write strict, default or fast"));
+}
+
+// "neon" has as few edits from "best" as others, and "mmx" one from "amx".
+TEST(OptionsTest, InstructionSetsOfOtherArchitecturesAreNotNamed) {
+  for (const char* word : {"best", "mmx", "neom", "avx511"}) {
+    const std::string message = ErrorOf({{"isa", word}});
+    for (const IsaPreset& preset : IsaPresets()) {
+      if (OfThisArchitecture(preset.isa)) continue;
+      EXPECT_THAT(message, Not(HasSubstr(std::string(preset.name)))) << word;
+    }
+  }
+  EXPECT_THAT(ErrorOf({{"isa", "best"}}), HasSubstr("'best' is unknown; write scalar"));
 }
 
 TEST(OptionsTest, OperatorsAreThoseOfModels) {
   const auto denied = [](const char* names) { return Parse({{"ops_deny", names}})->ops_deny; };
   EXPECT_THAT(denied(",softmax,, ;CONV_2D,"), ElementsAre("SOFTMAX", "CONV_2D"));
   EXPECT_THAT(denied("tflite_detection_postprocess"), ElementsAre("TFLite_Detection_PostProcess"));
+  EXPECT_THAT(denied("if,WHILE"), ElementsAre("IF", "WHILE"));
   EXPECT_THAT(denied(""), ::testing::IsEmpty());
   EXPECT_THAT(ErrorOf({{"ops_deny", "FUSELITE_ATTENTION"}}),
               HasSubstr("is no operator known here"));
+  EXPECT_THAT(ErrorOf({{"ops_deny", "Q"}}),
+              HasSubstr("no operator known here; fuselite explain lists those of a model"));
 }
 
 TEST(OptionsTest, IsaIsACap) {
@@ -204,8 +225,21 @@ TEST(NearestTest, CountsEdits) {
   constexpr std::string_view kWords[] = {"fusion", "jit", "isa"};
   EXPECT_EQ(Nearest("fussion", kWords), "fusion");
   EXPECT_EQ(Nearest("JITT", kWords), "jit");
-  EXPECT_EQ(Nearest("", kWords), "jit") << "the first of the shortest";
   EXPECT_EQ(Nearest("x", {}), "");
+}
+
+TEST(NearestTest, AnExchangeOfNeighboursIsOneEdit) {
+  constexpr std::string_view kWords[] = {"isa", "jit"};
+  EXPECT_EQ(Nearest("jti", kWords), "jit");
+  EXPECT_EQ(Nearest("sia", kWords), "isa");
+}
+
+TEST(NearestTest, WhatIsFarIsNotNamed) {
+  constexpr std::string_view kWords[] = {"fusion", "jit", "isa"};
+  EXPECT_EQ(Nearest("", kWords), "");
+  EXPECT_EQ(Nearest("best", kWords), "");
+  EXPECT_EQ(Nearest("fuxxxn", kWords), "fusion") << "half of the letters are right";
+  EXPECT_EQ(Nearest("fxxxxn", kWords), "");
 }
 
 }  // namespace

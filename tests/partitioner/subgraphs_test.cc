@@ -1,4 +1,5 @@
-// Branches, composites and several partitions in our interpreter, with the delegate and without it.
+// Branches, composites and several partitions in fuselite's interpreter, with the delegate and
+// without it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -52,7 +53,7 @@ TEST(Branches, MayBeChosenByAConstant) {
   }
 }
 
-// Whichever it is, all must be ours.
+// The delegate must take all branches, whichever of them runs.
 TEST(Branches, OfWhichOneDoesNotFitAreTheHosts) {
   Builder b;
   const int chooses = b.In({1}, kBool), x = b.In({1, 6}), y = b.AddTensor("y", kFloat, {1, 6});

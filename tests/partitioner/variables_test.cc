@@ -1,4 +1,4 @@
-// Variables in our interpreter, with the delegate and without it: values, and who has them.
+// Variables in fuselite's interpreter, with the delegate and without it: values, and who has them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -204,7 +204,7 @@ TEST(Variables, MayBeSharedByPartitions) {
   Options options = BestOptions();
   options.ops_deny = {"COS"};
   EXPECT_THAT(ExpectDelegateAgrees(b, options).reasons,
-              ::testing::ElementsAre("COS: ops_deny names it"));
+              ::testing::ElementsAre("COS: the option ops_deny names this operator"));
 }
 
 // The handle is an input of a partition whose parts wait for shapes.
@@ -222,7 +222,7 @@ TEST(Variables, MayBeReadWhereShapesAreFoundByTheRun) {
   Options options = BestOptions();
   options.ops_deny = {"COS"};
   EXPECT_THAT(ExpectDelegateAgrees(b, options, 5).reasons,
-              ::testing::ElementsAre("COS: ops_deny names it"));
+              ::testing::ElementsAre("COS: the option ops_deny names this operator"));
 }
 
 TEST(Variables, AreReadInTheirOwnShape) {
@@ -275,6 +275,35 @@ TEST(Variables, OfSeveralSubgraphsAreTheHosts) {
       EXPECT_THAT(delegated.reasons, Not(uses));
     }
   }
+}
+
+// They are known by the host's names, whatever computes them; the nodes that are nothing to compute
+// stand in the report, too.
+TEST(Variables, AreExplainedByTheHostsNames) {
+  Stateful b;
+  const int x = b.In({1, 8});
+  b.CallOnce();
+  const int handle = b.Handle(), sum = b.Op("ADD", {b.Read(handle), x}, {1, 8});
+  b.Assign(handle, sum);
+  b.End({sum});
+  b.Initializer();
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok());
+  Delegate delegate(BestOptions());
+  const std::unique_ptr<Interpreter> host = *Interpreter::Create(*model);
+  ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+  ASSERT_TRUE(host->AllocateTensors().ok());
+  const Explanation explanation = delegate.Explain();
+  const PartitionReport& partition = explanation.graphs.at(0).partitions.at(0);
+  std::vector<std::string> ops;
+  for (const fusion::StepReport& step : partition.report.steps) ops.push_back(step.ops);
+  EXPECT_THAT(ops, Contains("READ_VARIABLE"));
+  EXPECT_THAT(ops, Contains("ASSIGN_VARIABLE"));
+  EXPECT_THAT(NodesWithoutStep(partition), ::testing::ElementsAre(0, 1)) << "CALL_ONCE, VAR_HANDLE";
+  EXPECT_THAT(ToText(explanation),
+              HasSubstr("all 2 nodes (VAR_HANDLE, ASSIGN_VARIABLE) are left to the host: its graph "
+                        "sets the variables of graph 0 once, when the model opens"));
 }
 
 // Left to the host, which refuses it: claimed, it would assign nothing without a word.

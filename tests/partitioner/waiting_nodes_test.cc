@@ -8,6 +8,7 @@ namespace fuselite::partitioner {
 namespace {
 
 using namespace testing;
+using ::testing::ElementsAre;
 
 // The places of the positive values of [1, 8].
 int Places(Builder& b, int x) {
@@ -38,6 +39,27 @@ TEST(WaitingNodes, AreMadeForTheirValues) {
   b.End({b.Op("NEG", {tiled}, {2, 4}), b.Op("CAST", {places}, {100, 1}),
          b.Op("ABS", {zeros}, {2, 4})});
   EXPECT_TRUE(ExpectDelegateAgrees(b, BestOptions(), 20).whole());
+}
+
+// What no run has yet shown the shapes of is compiled later, as the explanation says.
+TEST(WaitingNodes, AreExplainedBeforeARunAndBehindIt) {
+  Builder b;
+  const int x = b.In({1, 8});
+  const int places = Places(b, b.Op("EXP", {x}, {1, 8}));
+  b.End({b.Op("NEG", {b.Op("CAST", {places}, {8, 2})}, {8, 2})});
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = interpreter::LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok());
+  Delegate delegate(BestOptions());
+  const std::unique_ptr<interpreter::Interpreter> host = *interpreter::Interpreter::Create(*model);
+  ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+  ASSERT_TRUE(host->AllocateTensors().ok());
+  const auto report = [&] { return delegate.Explain().graphs.at(0).partitions.at(0); };
+  EXPECT_THAT(report().waiting_nodes, ElementsAre(2));
+  EXPECT_THAT(report().later_nodes, ElementsAre(2, 3, 4));
+  ASSERT_TRUE(host->Invoke().ok());
+  EXPECT_THAT(report().waiting_nodes, ElementsAre(2));
+  EXPECT_THAT(report().later_nodes, ElementsAre());
 }
 
 TEST(WaitingNodes, MayReadAValueTwice) {

@@ -27,7 +27,7 @@ def loop_of(g, values, condition, body):
         "WHILE", values, [v.shape for v in values], "WhileOptions", condSubgraphIndex=condition, bodySubgraphIndex=body
     )
     for output, like in zip(outputs, values, strict=True):
-        g.tensors[output.index].type = graphs.TYPES[like.dtype]
+        output.dtype, g.tensors[output.index].type = like.dtype, graphs.TYPES[like.dtype]
     return outputs
 
 

@@ -37,7 +37,7 @@ TYPES = {
 }
 HOSTS = ["litert", "litert", "own"]
 ISAS = ["scalar", "ssse3", "sse4", "avx2", "avxvnni", "avx512", "avx512vnni"]
-# Of a float output's largest element: chains of up to eight patterns add up the errors of each.
+# A part of a float output's largest element: chains of up to eight patterns add up the errors of each.
 FLOAT_BOUND = 2e-5
 # Where that is exceeded the graph may amplify errors (a softmax turns the absolute error of large scores into a
 # relative one). The bound is then CONDITION times the change of LiteRT's own outputs when each input and constant
@@ -212,7 +212,7 @@ def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
         return Result([], refused=reason(error))
     graph = s.graph
     at("replay")
-    # Of what is inside another subgraph the reference shows nothing.
+    # The reference shows nothing of what is inside another subgraph.
     coverage = {} if type_name in ("flow", "state") else requantization.replay(graph.g, s.reference)
     result = Result([], operators=len(graph.g.operators), coverage=coverage)
     allowed = [0.0] * len(s.expected)

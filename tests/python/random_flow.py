@@ -160,4 +160,7 @@ class RandomFlow:
         body.inputs = [count, *given, *unread]
         following = body.op("ADD", [count, body.constant(np.array(1, np.int32))], (), "AddOptions")
         others = [(condition, [more]), (body, [following, *given, *inner.outputs])]
-        return self._build(g, results[1 + len(given) :], others)
+        # What is handed on unchanged is read by nodes alone, which LiteRT treats apart.
+        kept = [r for r in results[1 : 1 + len(given)] if g.tensors[r.index].type == graphs.TYPES[np.dtype(np.float32)]]
+        negated = [g.op("NEG", [r], tuple(g.tensors[r.index].shape), dtype=np.float32) for r in kept if self.seed % 2]
+        return self._build(g, [*results[1 + len(given) :], *negated], others)

@@ -119,3 +119,15 @@ def test_explain_tells_of_the_cache(tool, tmp_path):
     read = tool("explain", path, "--cache_dir", tmp_path / "none", "--cache_mode", "read")
     assert " cache: 0 of " in read
     assert not (tmp_path / "none").exists()
+
+
+def test_the_log_tells_what_was_not_read(tool, tmp_path):
+    path, cache = tmp_path / "model.tflite", tmp_path / "cache"
+    tool("zoo", "mobilenet_v2", "-o", path)
+    tool("run", path, "--cache_dir", cache)
+    (file,) = cache.iterdir()
+    file.write_bytes(b"nonsense")
+    command = [tool.path, "run", path, "--cache_dir", cache, "--cache_mode", "read"]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "FUSELITE_LOG": "warning"})
+    assert run.stderr.startswith("fuselite: warning: packed weights are not read: ") and str(file) in run.stderr
+    assert run.stderr.count("\n") == 1

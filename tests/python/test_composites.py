@@ -135,7 +135,7 @@ def test_what_nobody_computes_leaves_the_composite_to_the_host(load_delegate, de
     explained = check(
         model, random_values((2, 3), (2, 3)), load_delegate, delegate_path, tmp_path, ops_deny="STABLEHLO_COMPOSITE"
     )
-    assert explained["nodes"][0]["reason"] == "ops_deny names it"
+    assert explained["nodes"][0]["reason"] == "the option ops_deny names this operator"
 
 
 def rms_norm_body(shape, epsilon):

@@ -14,11 +14,11 @@ from ai_edge_litert import interpreter as litert
 
 PROMPT, TOKENS = 64, 64
 PLAIN = running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES
-# Of the zoo, and those of FUSELITE_MODELS where it is set.
+# The decoders of the zoo, and those of FUSELITE_MODELS where it is set.
 ZOO = ["decoder_small", "decoder_small_dequantized", "decoder_small_blockwise"]
 CONVERTED = ["llama_q8", "llama_q8_wo", "llama_q4_block32"] if os.environ.get("FUSELITE_MODELS") else []
 # The decomposition of its attention, which LiteRT's own kernels run, multiplies by keys that nobody has transposed, since
-# its 256 positions and 256 channels let the converter take either for the other. XNNPACK and we compute what the
+# its 256 positions and 256 channels let the converter take either for the other. XNNPACK and fuselite compute what the
 # composite's name says.
 WRONG_IN_LITERT = ["gemma3_q8"] if CONVERTED else []
 

@@ -30,6 +30,13 @@ def test_the_python_example_runs(mobilenet):
     assert re.search(r"^\d+\.\d\d ms$", text, re.M) and "(1, 1000)" in text
 
 
+def test_the_python_example_without_a_model_says_how_it_is_called():
+    example = ROOT / "examples" / "python" / "run_model.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    called = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False, env=environment)
+    assert (called.returncode, called.stdout, called.stderr) == (2, "", "usage: run_model.py MODEL.tflite\n")
+
+
 def test_the_example_that_generates_makes_what_the_tool_makes():
     path = ROOT.parent / "shared" / "models"
     model = pathlib.Path(os.environ.get("FUSELITE_MODELS", path)) / "torch" / "llm_llama_q8_ekv256.tflite"

@@ -30,13 +30,56 @@ def test_softmax(name, scale, dtype, load_delegate):
     check(name, fields, values, (scale, out[0]), (info.min + 100, out[1]), load_delegate)
 
 
+def product(name, dtype):
+    """A product of five channels, of which one has a scale of 0, as converters give it to weights that are all 0."""
+    rng = np.random.default_rng(3)
+    scales = np.float32([0.01, 0, 0.02, 0.005, 0.01])
+    shapes = {
+        "CONV_2D": (5, 2, 2, 3),
+        "DEPTHWISE_CONV_2D": (1, 2, 2, 5),
+        "TRANSPOSE_CONV": (5, 2, 2, 3),
+        "FULLY_CONNECTED": (5, 3),
+    }
+    axis = 3 if name == "DEPTHWISE_CONV_2D" else 0
+    depth = 5 if name == "DEPTHWISE_CONV_2D" else 3
+    g = graphs.Graph()
+    x = g.input((4, 3) if name == "FULLY_CONNECTED" else (1, 4, 4, depth), dtype, 0.05, 0)
+    weights = rng.integers(-127, 128, shapes[name]).astype(np.int8)
+    weights[(slice(None),) * axis + (1,)] = 0
+    w = g.constant(weights, scales, 0, axis)
+    wide = np.int32 if dtype == np.int8 else np.int64
+    b = g.constant(rng.integers(-999, 999, 5).astype(wide), scales * np.float32(0.05), 0, 0)
+    out = {"dtype": dtype, "scale": 0.1, "zero_point": 0}
+    strides = {"padding": 0, "strideH": 1, "strideW": 1}
+    if name == "FULLY_CONNECTED":
+        return g.build([g.op(name, [x, w, b], (4, 5), "FullyConnectedOptions", 5, **out)])
+    if name == "TRANSPOSE_CONV":
+        shape = g.constant(np.int32([1, 4, 4, 5]))
+        return g.build([g.op(name, [shape, w, x, b], (1, 4, 4, 5), "TransposeConvOptions", 3, **out, **strides)])
+    options = "Conv2DOptions" if name == "CONV_2D" else "DepthwiseConv2DOptions"
+    more = {"dilationHFactor": 1, "dilationWFactor": 1} | ({"depthMultiplier": 1} if name == "DEPTHWISE_CONV_2D" else {})
+    return g.build([g.op(name, [x, w, b], (1, 4, 4, 5), options, 5, **out, **strides, **more)])
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@pytest.mark.parametrize("name", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"])
+def test_channels_of_scale_zero(name, dtype, load_delegate):
+    model = bytes(product(name, dtype))
+    shape = (4, 3) if name == "FULLY_CONNECTED" else (1, 4, 4, 5 if name == "DEPTHWISE_CONV_2D" else 3)
+    info = np.iinfo(dtype)
+    values = np.random.default_rng(4).integers(info.min, info.max + 1, shape).astype(dtype)
+    compare(model, values, load_delegate)
+
+
 def check(name, fields, values, scales, zero_points, load_delegate):
     g = graphs.Graph()
     x = g.input(values.shape, values.dtype, scales[0], zero_points[0])
     options = "SoftmaxOptions" if fields else None
     y = g.op(name, [x], values.shape, options, dtype=values.dtype, scale=scales[1], zero_point=zero_points[1], **fields)
-    model = bytes(g.build([y]))
+    compare(bytes(g.build([y])), values, load_delegate)
 
+
+def compare(model, values, load_delegate):
     def in_litert(delegates):
         host = litert.Interpreter(
             model_content=model,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+import graphs
 import numpy as np
 import pytest
 import running
@@ -172,6 +173,14 @@ def test_signatures_run_with_other_shapes(host, mobilenet):
         runner(nonsense=images)
     with pytest.raises(ValueError):
         interpreter.get_signature_runner("nonsense")
+
+
+def test_a_model_without_signatures_says_so():
+    graph = graphs.Graph()
+    model = graph.build([graph.op("EXP", [graph.input((1, 4))], (1, 4), "ExpOptions")])
+    interpreter = fuselite.Interpreter(model_content=model, host="fuselite")
+    with pytest.raises(ValueError, match=r"^fuselite: the model has no signatures; use allocate_tensors\(\) and invoke\(\)$"):
+        interpreter.get_signature_runner()
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -396,7 +405,7 @@ def test_diff(mobilenet, tmp_path):
     assert fuselite.diff(mobilenet, picture) and fuselite.diff(mobilenet, {"image": str(picture)})
     beyond = fuselite.diff(mobilenet, tolerance=0.0)
     assert beyond.max == 0 or (not beyond and "beyond" in str(beyond))
-    with pytest.raises(RuntimeError, match="nowhere"):
+    with pytest.raises(RuntimeError, match=r"^fuselite: /nowhere\.tflite: no such file$"):
         fuselite.diff("/nowhere.tflite")
 
 

@@ -122,4 +122,4 @@ def test_variables_of_other_subgraphs_are_left_to_the_host(load_delegate, delega
     model = graph.build(outputs, others=[initializer("state"), (third, [value])])
     explained = check(model, load_delegate, delegate_path, tmp_path)
     reasons = {node["op"]: node["reason"] for node in explained["nodes"]}
-    assert "subgraph 2 uses the same variables" in reasons["READ_VARIABLE"]
+    assert "graph 2 uses the same variables" in reasons["READ_VARIABLE"]

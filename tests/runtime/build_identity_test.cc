@@ -34,7 +34,7 @@ Bytes Note(uint32_t type, std::string_view owner, std::string_view text, size_t 
 }
 
 std::string BuildNote(std::initializer_list<Bytes> notes) {
-  // Of the very size, so that sanitizers see who reads beyond it.
+  // The memory is as large as the notes, so that sanitizers see who reads beyond them.
   Bytes all;
   for (const Bytes& note : notes) all.insert(all.end(), note.begin(), note.end());
   all.shrink_to_fit();

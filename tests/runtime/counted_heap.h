@@ -9,13 +9,13 @@
 
 namespace fuselite::testing {
 
-// Of the calling thread: how often it took memory, and how many blocks it has not given back.
+// How often the calling thread took memory, and how many blocks it has not given back.
 struct HeapCounts {
   int64_t taken = 0, held = 0;
 };
 inline thread_local HeapCounts heap_counts;
 
-// Of all threads: how many blocks nobody has given back.
+// How many blocks of all threads nobody has given back.
 inline std::atomic<int64_t> heap_held{0};
 
 inline void Hold(int blocks) {

@@ -316,10 +316,10 @@ TEST(Execution, ExceptionsBecomeErrors) {
       throw std::runtime_error("surprise");
     });
     EXPECT_EQ(run.execution->Run({.threads = threads}).ToString(),
-              "internal error: middle: surprise in toy");
+              "internal error: middle in toy: surprise");
     Interrupted odd([](const KernelArgs&, int, int64_t, int64_t) -> Status { throw 1; });
     EXPECT_EQ(odd.execution->Run({.threads = threads}).ToString(),
-              "internal error: middle: an exception of unknown type in toy");
+              "internal error: middle in toy: an exception of unknown type");
     Interrupted starved(
         [](const KernelArgs&, int, int64_t, int64_t) -> Status { throw std::bad_alloc(); });
     EXPECT_EQ(starved.execution->Run({.threads = threads}).code(), StatusCode::kOutOfMemory);

@@ -123,7 +123,7 @@ TEST(HelperCoresTest, SendsAHelperOffTheCallersCoreUntilItArrives) {
   EXPECT_EQ(CoresOf(helpers.ids[0]), cores);
 }
 
-// Of four cores, 0 to 3, and some that are none.
+// There are four cores, 0 to 3; other numbers are no cores.
 TEST(HelperCoresTest, ChoosesCoresThatNobodyElseIsOn) {
   const auto set_of = [](const std::vector<int>& cores) {
     cpu_set_t set;

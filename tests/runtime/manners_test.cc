@@ -28,7 +28,8 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
-// Of a process that has had threads, it ends every child that starts one.
+// Why tests are skipped: ThreadSanitizer ends every child that starts a thread, where its parent
+// has had threads.
 constexpr char kSanitized[] = "ThreadSanitizer does not follow threads into a child";
 
 // How many threads came to a region of `wanted` that waits for them, for `patience` at most.

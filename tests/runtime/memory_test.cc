@@ -116,7 +116,7 @@ TEST(Memory, OfTeamsIsGivenBack) {
   EXPECT_TRUE(settles_below(before + 40)) << testing::heap_held - before;
 }
 
-// Of one repetition that threads share, no thread has an execution of its own.
+// No thread has an execution of its own where threads share one repetition.
 TEST(Memory, OfASharedRepetitionIsItsOwnAlone) {
   if (!HasCoreForEach(2)) GTEST_SKIP() << "there are not two cores";
   const auto network = RandomNetwork(1);

@@ -122,7 +122,8 @@ TEST(Repeats, TellTheirOperandsAndThreads) {
   EXPECT_EQ(part->repeats(), 1);
 }
 
-// Of two units; whoever runs one of them alone waits for the other one to begin, for a while.
+// A kernel of two units: whoever runs one of them alone waits for the other one to begin, for a
+// while.
 ToyKernel MeetingKernel(std::atomic<int>& begun, std::atomic<int>& met) {
   return ToyKernel(2, [&](const KernelArgs& args, int, int64_t begin, int64_t end) -> Status {
     const auto* in = static_cast<const float*>(args.inputs[0]);

@@ -19,6 +19,13 @@ TEST(StatusTest, OfSuccessHasNothingToSay) {
   EXPECT_EQ(status.ToString(), "ok");
 }
 
+TEST(StatusTest, AResultWithoutAValueIsAnError) {
+  EXPECT_EQ(Result<int>(NotFound("it")).status().ToString(), "not found: it");
+  const Result<int> neither{Status()};
+  EXPECT_FALSE(neither.ok());
+  EXPECT_EQ(neither.status().code(), StatusCode::kInternal);
+}
+
 TEST(StatusTest, CopiesAndMovesWhatItSays) {
   const Status good, bad = InvalidArgument("no");
   for (const Status& from : {good, bad}) {

@@ -65,6 +65,10 @@ TEST(TensorInfo, RoundsHalfBytesUpAndKnowsItsRows) {
   EXPECT_EQ((TensorInfo{.type = DataType::kInt4, .shape = {3}}.bytes()), 2u);
   EXPECT_EQ((TensorInfo{.type = DataType::kInt4, .shape = {4}}.bytes()), 2u);
   EXPECT_EQ((TensorInfo{.type = DataType::kFloat32, .shape = {3}}.bytes()), 12u);
+  // 2^58 elements of 8 bytes: their bits do not fit in 64 bits.
+  const TensorInfo large{.type = DataType::kInt64, .shape = {1 << 29, 1 << 29}};
+  EXPECT_EQ(large.bytes(), size_t{1} << 61);
+  EXPECT_EQ(large.estimated_bytes(), 0x1p61);
   TensorInfo rows{.type = DataType::kFloat32, .shape = {2, 3}};
   EXPECT_EQ(rows.pitch(), 3);
   rows.row_pitch = 8;

@@ -52,7 +52,7 @@ class ToyKernel : public Kernel {
   size_t scratch_ = 0, shared_ = 0;
 };
 
-// The same, and says that it reads constants, some for each unit.
+// A ToyKernel that says that it reads constants, some for each unit.
 class StreamingToy final : public ToyKernel, public StreamingKernel {
  public:
   explicit StreamingToy(ToyKernel kernel)

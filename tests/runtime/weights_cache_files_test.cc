@@ -1,4 +1,4 @@
-// Files of caches that are damaged, not ours, in the way, half written or cannot be written.
+// Files of caches that are damaged, not fuselite's, in the way, half written or cannot be written.
 #include <sys/resource.h>
 
 #include <csignal>

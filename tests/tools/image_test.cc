@@ -127,10 +127,6 @@ TEST_F(ImageTest, StretchesFromCentreToCentre) {
 TEST_F(ImageTest, RefusesWhatIsNoImageOrNoImagesInput) {
   EXPECT_THAT(Read({'n', 'o'}, {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
               HasSubstr("image_test.jpg: is no JPEG, PNG or BMP image"));
-  Bytes cut = kPng;
-  cut.resize(45);
-  EXPECT_THAT(Read(cut, {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
-              HasSubstr("cannot be decoded"));
   Bytes odd = kPng;
   odd[37] = 'A';  // a chunk of another kind, which the reason quotes
   odd[38] = '\n';
@@ -151,6 +147,25 @@ TEST_F(ImageTest, RefusesWhatIsNoImageOrNoImagesInput) {
   EXPECT_FALSE(Read(huge, {DataType::kUInt8, {1, 2, 2, 3}}).ok());
   EXPECT_THAT(ReadImage("/nowhere.png", {DataType::kUInt8, {1, 2, 2, 3}}).status().message(),
               HasSubstr("/nowhere.png: no such file"));
+}
+
+// The last chunk of a PNG counts from its name on, and of a BMP all that pixels lie in: behind
+// these of each row stand fillings, which the last one need not have.
+TEST_F(ImageTest, RefusesFilesThatAreCutOff) {
+  const ImageRequest request{DataType::kUInt8, {1, 2, 2, 3}};
+  Bytes bmp = Bmp(3, 2, Bytes(18, 100));
+  const std::pair<Bytes, size_t> files[] = {{kPng, kPng.size() - 4}, {bmp, 54 + 12 + 9}};
+  for (const auto& [whole, least] : files) {
+    for (const size_t size : {size_t{34}, size_t{45}, size_t{56}, least - 1}) {
+      const Bytes cut(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(size));
+      EXPECT_THAT(Read(cut, request).status().message(),
+                  HasSubstr("cannot be decoded: the file is cut off after " + std::to_string(size) +
+                            " bytes"));
+    }
+    const Bytes enough(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(least));
+    EXPECT_TRUE(Read(enough, request).ok());
+    EXPECT_TRUE(Read(whole, request).ok());
+  }
 }
 
 TEST_F(ImageTest, TablesThatAreNotThereAreZeros) {

@@ -29,6 +29,13 @@ TEST(ParseInputLayersTest, JoinsWhatTheFlagsSayOfAName) {
   // A double colon is one of the name; what follows a single one is the file.
   EXPECT_EQ((*layers)[3].name, "in:put");
   EXPECT_EQ((*layers)[3].file, "0:y");
+  const auto colons = ParseInputLayers({.ranges = "x::0,0,1:y::,2,3"});
+  ASSERT_TRUE(colons.ok()) << colons.status().message();
+  ASSERT_EQ(colons->size(), 2u);
+  EXPECT_EQ((*colons)[0].name, "x:0");
+  EXPECT_EQ((*colons)[0].high, 1);
+  EXPECT_EQ((*colons)[1].name, "y:");
+  EXPECT_EQ((*colons)[1].low, 2);
   EXPECT_TRUE(ParseInputLayers({})->empty());
   const auto named = ParseInputLayers({.named_shapes = {"in:0:1,2", "3,4", ""}});
   ASSERT_TRUE(named.ok()) << named.status().message();
@@ -55,7 +62,8 @@ TEST(ParseInputLayersTest, ErrorsNameTheFlag) {
   EXPECT_THAT(message(with("a", "1,-2")), HasSubstr("'-2' is no dimension"));
   EXPECT_THAT(message(with("a", "1,99999999999")), HasSubstr("is no dimension"));
   EXPECT_THAT(message(with("a", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1")), HasSubstr("is no shape"));
-  for (const char* range : {"a", "a,1", "a,1,2,3", "a,2,1", "a,x,1", "a,nan,1", "a,0,inf", ":"}) {
+  for (const char* range : {"a", "a,1", "a,1,2,3", "a,2,1", "a,x,1", "a,nan,1", "a,0,inf", ":",
+                            "a,0,1:", "::", "x:0,0,1"}) {
     EXPECT_THAT(message(with("", "", range)), HasSubstr("is not NAME,LOW,HIGH")) << range;
   }
   for (const char* file : {"a", "a:", ":x", "a::b", ","}) {

@@ -17,6 +17,16 @@ namespace {
 
 using ::testing::HasSubstr;
 
+// "its weights in int8" would be about the line above.
+TEST(ZooTest, DescriptionsOfOtherFormsNameTheModel) {
+  for (const ZooModel& entry : Zoo()) {
+    for (const ZooModel& other : Zoo()) {
+      if (!entry.name.starts_with(std::string(other.name) + "_")) continue;
+      EXPECT_THAT(std::string(entry.description), HasSubstr(std::string(other.name)));
+    }
+  }
+}
+
 TEST(ZooTest, EveryModelIsTakenWholeAndAgreesWithTheReference) {
   const auto options = partitioner::ParseOptions({}, [](const char*) { return nullptr; });
   ASSERT_TRUE(options.ok());

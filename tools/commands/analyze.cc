@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "runtime/is_index.h"
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
@@ -48,7 +49,7 @@ std::vector<std::string> Owners(const partitioner::Explanation& explanation, siz
   std::vector<std::string> owners(count, "host");
   if (graph >= explanation.graphs.size()) return owners;
   for (const partitioner::Verdict& verdict : explanation.graphs[graph].verdicts) {
-    if (verdict.host_node < 0 || static_cast<size_t>(verdict.host_node) >= count) continue;
+    if (!IsIndex(verdict.host_node, count)) continue;
     owners[static_cast<size_t>(verdict.host_node)] =
         verdict.claimed ? "fuselite" : "host: " + verdict.reason;
   }
@@ -130,7 +131,7 @@ void AddAnalyzeCommand(CLI::App& app) {
       "analyze", "List operators and tensors, as TensorFlow's Analyzer does, and who runs each");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
-  arguments->delegate.AddTo(*command);
+  arguments->delegate.AddOptionsTo(*command);
   command->callback([arguments] { Analyze(*arguments); });
 }
 

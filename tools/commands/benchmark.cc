@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <utility>
 
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
@@ -261,7 +262,23 @@ void ListSignatures(const BenchmarkArguments& arguments) {
   }
 }
 
+// The model stands alone or behind --graph.
+void TakeModel(BenchmarkArguments& arguments) {
+  if (arguments.graph.empty()) {
+    arguments.graph = std::exchange(arguments.positional, "");
+  }
+  if (arguments.graph.empty()) {
+    throw CommandError("benchmark: a model is missing; give a .tflite file, or zoo:NAME", 2);
+  }
+  if (!arguments.positional.empty()) {
+    throw CommandError("benchmark: there are two models, '" + arguments.positional +
+                           "' and --graph=" + arguments.graph + "; give one of them",
+                       2);
+  }
+}
+
 void RunBenchmark(BenchmarkArguments& arguments) {
+  TakeModel(arguments);
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const std::vector<InputLayer> layers = CheckUsage(ParseInputLayers(arguments.layer_flags));
   arguments.limits.delay_seconds = std::max(arguments.run_delay, 0.0);

@@ -49,7 +49,8 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   const auto text = [&](const char* flag, std::string& value, const char* help) {
     command.add_option(flag, value, help);
   };
-  command.add_option("model,--graph", a.graph, "A .tflite file, or zoo:NAME")->required();
+  command.add_option("model", a.positional, "A .tflite file, or zoo:NAME");
+  text("--graph", a.graph, "The model, as benchmark_model takes it");
   text("--signature_to_run_for", a.signature,
        "Key of the signature to run; else the first subgraph");
   command.add_option("--list_signatures", a.list_signatures, "Print the signatures, run nothing");

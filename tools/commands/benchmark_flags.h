@@ -1,4 +1,4 @@
-// What `fuselite benchmark` is told: flags of TensorFlow Lite's benchmark_model, and our own.
+// What `fuselite benchmark` is told: flags of TensorFlow Lite's benchmark_model, and its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class App;
 namespace fuselite::tools {
 
 struct BenchmarkArguments {
-  std::string graph;
+  std::string graph;        // benchmark_model's name for the model
+  std::string positional;   // the model where no flag names it
   std::string mode = "on";  // the delegate: on, off, both
   std::string signature;    // empty: the first subgraph
   std::vector<std::string> inputs;

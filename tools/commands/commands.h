@@ -35,13 +35,13 @@ T Check(Result<T> result) {
   if (!result.ok()) throw CommandError(result.status().message());
   return std::move(result).value();
 }
-// The same; the message begins with what it is about.
+// Throws CommandError for an error; the message begins with what it is about.
 template <class T>
 T Check(Result<T> result, const std::string& where) {
   if (!result.ok()) throw CommandError(result.status().In(where).message());
   return std::move(result).value();
 }
-// The same for what the command line itself says wrongly.
+// Throws CommandError, with exit status 2, for what the command line itself says wrongly.
 template <class T>
 T CheckUsage(Result<T> result) {
   if (!result.ok()) throw CommandError(result.status().message(), 2);

@@ -125,7 +125,7 @@ void AddDemoCommand(CLI::App& app) {
   command->add_option("--seconds", arguments->seconds, "To measure each model and engine for")
       ->check(AtLeast(0))
       ->capture_default_str();
-  arguments->delegate.AddTo(*command);
+  arguments->delegate.AddOptionsTo(*command);
   command->callback([arguments] { Demo(*arguments); });
 }
 

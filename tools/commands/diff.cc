@@ -62,7 +62,7 @@ std::string Number(double value) {
 
 // How far the reference's own output `place` moves when its inputs move by some roundings: in
 // models that quantize activations at run time a rounding decides the next step of a row, and what
-// no kernel of LiteRT keeps is no fault of ours.
+// no kernel of LiteRT keeps is no fault of fuselite.
 double Sensitivity(const Session& reference, uint64_t seed, int place, const Array& expected) {
   constexpr int kTrials = 3;
   constexpr double kCondition = 4;

@@ -64,19 +64,83 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
   return times;
 }
 
+// Whether the file leaves a dimension of some input open, and nobody has said what it is.
+bool LeavesDimensions(const Session& session) {
+  if (!session.resized.empty()) return false;
+  for (size_t i = 0; i < session.interpreter->inputs().size(); ++i) {
+    const interpreter::TensorView input = session.interpreter->input(static_cast<int>(i));
+    if (std::ranges::count(input.shape_signature, -1) > 0) return true;
+  }
+  return false;
+}
+
+// Why the host could not prepare everything: what the delegate says of it, where it failed there.
+// What failed before the host came to the delegate's partitions is the reason for theirs, too.
+std::string WhyNotPrepared(const Session& session, partitioner::Explanation& explanation) {
+  for (const partitioner::GraphReport& graph : explanation.graphs) {
+    for (const partitioner::PartitionReport& partition : graph.partitions) {
+      if (partition.error.empty()) continue;
+      return session.resized + (session.resized.empty() ? "" : ": ") + partition.error;
+    }
+  }
+  const std::string reason(session.prepared.message());
+  const interpreter::Signature* const signature = session.interpreter->main_signature();
+  const auto graph = static_cast<size_t>(signature == nullptr ? 0 : signature->subgraph);
+  if (graph >= explanation.graphs.size()) return reason;
+  for (partitioner::PartitionReport& partition : explanation.graphs[graph].partitions) {
+    if (!partition.compiled) partition.error = reason;
+  }
+  return reason;
+}
+
+partitioner::Explanation ExplainSession(const Session& session, const Arguments& arguments) {
+  partitioner::Explanation explanation = session.delegate->Explain();
+  if (session.prepared.ok()) return explanation;
+  const std::string reason = WhyNotPrepared(session, explanation);
+  std::cerr << "fuselite: " << arguments.model
+            << ": some partitions could not be compiled: " << reason;
+  // Inputs of other shapes need no less than the smallest ones that the file's stand for.
+  const bool of_budget = reason.find(" allows ") != std::string::npos;
+  if (!of_budget && LeavesDimensions(session)) std::cerr << "; --shape says how large an input is";
+  std::cerr << '\n';
+  return explanation;
+}
+
 // The explanation of one signature, or of the first subgraph.
 partitioner::Explanation ExplainOne(const std::shared_ptr<const interpreter::Model>& model,
                                     const Arguments& arguments, const partitioner::Options& options,
-                                    const std::string& signature) {
-  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
+                                    const InputRequest& inputs) {
   const Session session =
-      Check(OpenForExplanation(model, options, inputs, signature), arguments.model);
-  if (!session.prepared.ok()) {
-    std::cerr << "fuselite: " << arguments.model
-              << ": not every partition could be compiled; --shape gives inputs their shapes: "
-              << session.prepared.message() << '\n';
+      Check(OpenForExplanation(model, options, inputs, arguments.signature), arguments.model);
+  return ExplainSession(session, arguments);
+}
+
+// Whether the signature has an input of that name, a dimension of which the file leaves open.
+bool LeavesOpen(const interpreter::Model& model, const interpreter::Signature& signature,
+                const std::string& name) {
+  const auto& tensors = model.subgraphs[signature.subgraph].tensors;
+  return std::ranges::any_of(signature.inputs, [&](const interpreter::SignatureTensor& input) {
+    const interpreter::ModelTensor& tensor = tensors[input.tensor];
+    return (name == input.name || name == tensor.name) &&
+           std::ranges::count(tensor.shape_signature, -1) > 0;
+  });
+}
+
+// The explanation of another signature than the one that shapes are given for. Its inputs of the
+// same names have these shapes, too, where they may.
+partitioner::Explanation ExplainBeside(const std::shared_ptr<const interpreter::Model>& model,
+                                       const Arguments& arguments,
+                                       const partitioner::Options& options, InputRequest inputs,
+                                       const interpreter::Signature& signature) {
+  std::erase_if(inputs.layers, [&](const InputLayer& layer) {
+    return layer.name.empty() || !LeavesOpen(*model, signature, layer.name);
+  });
+  Result<Session> session = OpenForExplanation(model, options, inputs, signature.key);
+  const bool fits = session.ok() && session->prepared.ok();
+  if (!fits && !inputs.layers.empty()) {
+    session = OpenForExplanation(model, options, {}, signature.key);
   }
-  return session.delegate->Explain();
+  return ExplainSession(Check(std::move(session), arguments.model), arguments);
 }
 
 // Leaves out the decompositions of composites where nobody but the delegate runs these.
@@ -103,14 +167,13 @@ void DropDecompositions(const interpreter::Model& model, partitioner::Explanatio
 partitioner::Explanation ExplainAll(const std::shared_ptr<const interpreter::Model>& model,
                                     const Arguments& arguments,
                                     const partitioner::Options& options) {
-  partitioner::Explanation all = ExplainOne(model, arguments, options, arguments.signature);
-  // Shapes are given for one signature's inputs.
-  const bool shaped = !arguments.layer_flags.named_shapes.empty();
-  if (arguments.signature.empty() && !shaped) {
+  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
+  partitioner::Explanation all = ExplainOne(model, arguments, options, inputs);
+  if (arguments.signature.empty()) {
     for (const interpreter::Signature& signature : model->signatures) {
       const auto index = static_cast<size_t>(signature.subgraph);
       if (index == 0 || index >= all.graphs.size()) continue;
-      all.graphs[index] = ExplainOne(model, arguments, options, signature.key).graphs[index];
+      all.graphs[index] = ExplainBeside(model, arguments, options, inputs, signature).graphs[index];
     }
   }
   DropDecompositions(*model, all);
@@ -118,6 +181,10 @@ partitioner::Explanation ExplainAll(const std::shared_ptr<const interpreter::Mod
 }
 
 void Explain(const Arguments& arguments) {
+  if (arguments.runs > 0 && arguments.html.empty()) {
+    throw CommandError(
+        "--profile_runs: the times are shown in the picture; give its file by --html", 2);
+  }
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const partitioner::Explanation explanation = ExplainAll(model, arguments, options);
@@ -158,7 +225,7 @@ void AddExplainCommand(CLI::App& app) {
                    "With --html: run the model so often and show the times; 0: no times")
       ->check(AtLeast(0))
       ->capture_default_str();
-  arguments->delegate.AddTo(*command);
+  arguments->delegate.AddOptionsTo(*command);
   command->callback([arguments] { Explain(*arguments); });
 }
 

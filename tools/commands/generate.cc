@@ -1,6 +1,7 @@
 // fuselite generate: tokens from a decoder with a cache, and how fast they come.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <iostream>
 #include <numeric>
@@ -21,12 +22,37 @@ using Clock = std::chrono::steady_clock;
 
 struct Arguments {
   std::string model;
-  std::vector<int32_t> tokens;
+  std::vector<std::string> prompt;
+  std::vector<int32_t> tokens;  // of the prompt
   int steps = 32;
   Sampling sampling;
   bool use_delegate = true, limit = true;
   DelegateFlags delegate;
 };
+
+int32_t ParseToken(std::string_view text) {
+  int32_t token;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), token);
+  if (error == std::errc() && stop == text.data() + text.size() && token >= 0) return token;
+  throw CommandError("--tokens: '" + std::string(text) +
+                         "' is no token id, a whole number from 0 to 2147483647; write the "
+                         "prompt's ids with commas between them, as in --tokens 1,2,3",
+                     2);
+}
+
+// "1,2,3", as often as it is given; at least one.
+std::vector<int32_t> ParseTokens(const std::vector<std::string>& prompt) {
+  std::vector<int32_t> tokens;
+  for (const std::string& ids : prompt) {
+    std::string_view rest = ids;
+    for (size_t comma; (comma = rest.find(',')) != std::string_view::npos;) {
+      tokens.push_back(ParseToken(rest.substr(0, comma)));
+      rest.remove_prefix(comma + 1);
+    }
+    tokens.push_back(ParseToken(rest));
+  }
+  return tokens;
+}
 
 // The signatures of a model that generates.
 struct Keys {
@@ -156,9 +182,9 @@ class Generator {
 
 std::string Rate(const Timing& timing) {
   char text[96];
-  std::snprintf(text, sizeof text, "%lld tokens in %.2f ms, %.1f tokens/s",
-                static_cast<long long>(timing.tokens()), timing.seconds() * 1e3,
-                static_cast<double>(timing.tokens()) / timing.seconds());
+  std::snprintf(text, sizeof text, "%lld %s in %.2f ms, %.1f tokens/s",
+                static_cast<long long>(timing.tokens()), timing.tokens() == 1 ? "token" : "tokens",
+                timing.seconds() * 1e3, static_cast<double>(timing.tokens()) / timing.seconds());
   return text;
 }
 
@@ -200,9 +226,8 @@ void AddGenerateCommand(CLI::App& app) {
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file with a signature \"decode\"")
       ->required();
-  command->add_option("--tokens", arguments->tokens, "The prompt's token ids: 1,2,3")
+  command->add_option("--tokens", arguments->prompt, "The prompt's token ids: 1,2,3")
       ->required()
-      ->delimiter(',')
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--steps", arguments->steps, "How many tokens to generate")
       ->check(AtLeast(0))
@@ -220,8 +245,11 @@ void AddGenerateCommand(CLI::App& app) {
   command->add_flag(
       "--limit,!--no-limit", arguments->limit,
       "Read as many bytes as the weights have beside each token, and say how long that takes");
-  arguments->delegate.AddTo(*command);
-  command->callback([arguments] { Generate(*arguments); });
+  arguments->delegate.AddFuseliteTo(*command);
+  command->callback([arguments] {
+    arguments->tokens = ParseTokens(arguments->prompt);
+    Generate(*arguments);
+  });
 }
 
 }  // namespace fuselite::tools

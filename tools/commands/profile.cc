@@ -20,8 +20,9 @@ namespace {
 constexpr int kWarmupRuns = 3;
 
 struct Arguments {
-  std::string model, format = "text", output, trace;
+  std::string model, signature, format = "text", output, trace;
   std::vector<std::string> inputs;
+  InputLayerFlags layer_flags;
   uint64_t seed = 0;
   int runs = 20;
   DelegateFlags delegate;
@@ -53,11 +54,12 @@ int Threads(const partitioner::Explanation& explanation) {
 
 Recorded Record(const Arguments& arguments) {
   partitioner::Options options = CheckUsage(arguments.delegate.Parse());
+  const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags)), arguments.inputs};
   const auto model = Check(OpenModel(arguments.model));
   const auto open = [&] {
     Session session =
         Check(OpenSession(model, HostOf(options), CheckUsage(arguments.delegate.Create(options)),
-                          {{}, arguments.inputs}),
+                          inputs, arguments.signature),
               arguments.model);
     Check(session.inputs.Fill(*session.interpreter, arguments.seed));
     return session;
@@ -119,8 +121,11 @@ std::string ToText(const Recorded& recorded) {
   }
   std::ostringstream text;
   table.Print(text);
-  text << recorded.ops.size() << " steps, " << Fixed(total * 1e3, 1)
-       << " us together, threads: " << recorded.threads << "\n";
+  text << recorded.ops.size() << (recorded.ops.size() == 1 ? " step, " : " steps, ")
+       << Fixed(total * 1e3, 1) << " us together";
+  // The host's own operators do not tell theirs.
+  if (recorded.threads > 0) text << ", threads: " << recorded.threads;
+  text << '\n';
   return std::move(text).str();
 }
 
@@ -142,6 +147,8 @@ void AddProfileCommand(CLI::App& app) {
       app.add_subcommand("profile", "Say where a run's time goes, by step and thread");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("model", arguments->model, "A .tflite file, or zoo:NAME")->required();
+  command->add_option("--signature", arguments->signature,
+                      "Key of the signature to run; else the first subgraph");
   command->add_option("-i,--input", arguments->inputs, kInputHelp);
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())
@@ -155,6 +162,7 @@ void AddProfileCommand(CLI::App& app) {
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
   command->add_option("--chrome-trace", arguments->trace,
                       "A file for ui.perfetto.dev or chrome://tracing: each thread's steps");
+  arguments->layer_flags.AddTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Run(*arguments); });
 }

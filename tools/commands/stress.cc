@@ -212,7 +212,7 @@ void AddStressCommand(CLI::App& app) {
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
-  arguments->delegate.AddTo(*command);
+  arguments->delegate.AddOptionsTo(*command);
   command->callback([arguments] { Run(*arguments); });
 }
 

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/is_index.h"
 #include "tools/common/graph_html_page.h"
 
 namespace fuselite::tools {
@@ -116,7 +117,7 @@ class Picture {
     for (const auto& [from, to] : edges) edges_.push_back({from, to});
   }
 
-  bool Known(int node) const { return node >= 0 && static_cast<size_t>(node) < box_of_.size(); }
+  bool Known(int node) const { return IsIndex(node, box_of_.size()); }
   void Assign(int node, int box) {
     if (Known(node)) box_of_[static_cast<size_t>(node)] = box;
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -64,9 +64,9 @@ bool HasLongTable(std::span<const stbi_uc> segment, size_t length) {
   return false;
 }
 
-// The same of all tables that the decoder comes to. Follows its markers as it does: segment by
-// segment, and through a scan's codes to the first marker that is none of a restart. What stands
-// behind the image's end is not looked at: cameras put films there.
+// As HasLongTable(), of all tables that the decoder comes to. Follows its markers as it does:
+// segment by segment, and through a scan's codes to the first marker that is none of a restart.
+// What stands behind the image's end is not looked at: cameras put films there.
 bool HasLongTables(std::span<const stbi_uc> file) {
   constexpr stbi_uc kRestart = 0xD0, kBegin = 0xD8, kEnd = 0xD9, kTables = 0xC4, kScan = 0xDA;
   bool codes = false;
@@ -89,6 +89,39 @@ bool HasLongTables(std::span<const stbi_uc> file) {
   return false;
 }
 
+template <std::endian order>
+uint32_t Number(std::span<const stbi_uc> bytes) {
+  uint32_t number = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    number |= uint32_t{bytes[order == std::endian::little ? i : bytes.size() - 1 - i]} << 8 * i;
+  }
+  return number;
+}
+
+// Whether a PNG ends before its last chunk, "IEND". What a file lacks, the decoder takes for zeros.
+bool IsCutPng(std::span<const stbi_uc> file) {
+  constexpr size_t kSignature = 8, kHead = 8, kChecksum = 4;
+  constexpr uint32_t kEnd = 0x49454E44;
+  for (size_t at = kSignature; at + kHead <= file.size();) {
+    const uint32_t length = Number<std::endian::big>(file.subspan(at, 4));
+    if (Number<std::endian::big>(file.subspan(at + 4, 4)) == kEnd) return false;
+    at += kHead + length + kChecksum;
+  }
+  return true;
+}
+
+// Whether a BMP ends before its last pixel. Only rows that follow one are filled up to 32 bits:
+// some writers leave the last one as it is.
+bool IsCutBmp(std::span<const stbi_uc> file, int64_t width, int64_t height) {
+  constexpr size_t kHeaders = 30, kOldHeader = 12;
+  if (file.size() < kHeaders) return true;
+  const bool old = Number<std::endian::little>(file.subspan(14, 4)) == kOldHeader;
+  const int64_t begin = Number<std::endian::little>(file.subspan(10, 4));
+  const int64_t bits = width * Number<std::endian::little>(file.subspan(old ? 24 : 28, 2));
+  const int64_t last = (bits + 7) / 8, row = (bits + 31) / 32 * 4;
+  return static_cast<int64_t>(file.size()) < begin + row * (height - 1) + last;
+}
+
 Result<Decoded> Decode(const std::string& path, int channels) {
   FUSELITE_ASSIGN_OR_RETURN(std::ifstream file, OpenForReading(path));
   const std::string bytes{std::istreambuf_iterator<char>(file), {}};
@@ -97,6 +130,9 @@ Result<Decoded> Decode(const std::string& path, int channels) {
   if (bytes.starts_with('\xFF') && HasLongTables({data, bytes.size()})) {
     return InvalidArgument(path, ": cannot be decoded: a table of more than 256 symbols");
   }
+  const Status cut = InvalidArgument(path, ": cannot be decoded: the file is cut off after ",
+                                     bytes.size(), " bytes");
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n") && IsCutPng({data, bytes.size()})) return cut;
   Decoded image;
   int in_file;
   if (stbi_info_from_memory(data, size, &image.width, &image.height, &in_file) == 0) {
@@ -108,6 +144,7 @@ Result<Decoded> Decode(const std::string& path, int channels) {
     return InvalidArgument(path, ": has ", image.width, " x ", height, " pixels, from 1 to ",
                            kMaxPixels, " are taken");
   }
+  if (bytes.starts_with("BM") && IsCutBmp({data, bytes.size()}, image.width, height)) return cut;
   image.channels = channels;
   image.pixels.reset(
       stbi_load_from_memory(data, size, &image.width, &image.height, &in_file, channels));

@@ -37,6 +37,9 @@ InputLayer& LayerOf(std::vector<InputLayer>& layers, const std::string& name) {
 }
 
 Status ParseShape(std::string_view flag, const std::string& text, InputLayer& layer) {
+  if (layer.has_shape) {
+    return InvalidArgument(flag, ": input '", layer.name, "' is given two shapes");
+  }
   for (const std::string& part : Split(text, ',')) {
     int32_t dim;
     if (!ParseNumber(part, &dim) || dim < 0) {
@@ -63,13 +66,27 @@ Status ParseShapes(const std::string& text, std::vector<InputLayer>& layers) {
   return Status();
 }
 
+// What stands before the next single colon, or the end, from `at` on, which moves there. Two colons
+// are one that belongs to the text.
+std::string UntilColon(const std::string& text, size_t& at) {
+  std::string part;
+  while (at < text.size() && (text[at] != ':' || text.substr(at, 2) == "::")) {
+    part += text[at];
+    at += text[at] == ':' ? 2 : 1;
+  }
+  return part;
+}
+
 Status ParseRanges(const std::string& text, std::vector<InputLayer>& layers) {
-  for (const std::string& item : Split(text, ':')) {
+  // An empty text has no item, and a colon at its end an empty one behind it.
+  for (size_t at = 0; !text.empty() && at <= text.size(); ++at) {
+    const std::string item = UntilColon(text, at);
     const std::vector<std::string> parts = Split(item, ',');
     double low, high;
     if (parts.size() != 3 || !ParseNumber(parts[1], &low) || !ParseNumber(parts[2], &high) ||
         !std::isfinite(low) || !std::isfinite(high) || low > high) {
-      return InvalidArgument("--input_layer_value_range: '", item, "' is not NAME,LOW,HIGH");
+      return InvalidArgument("--input_layer_value_range: '", item,
+                             "' is not NAME,LOW,HIGH; write :: for a colon of a name");
     }
     InputLayer& layer = LayerOf(layers, parts[0]);
     layer.has_range = true;
@@ -82,12 +99,8 @@ Status ParseRanges(const std::string& text, std::vector<InputLayer>& layers) {
 // The first single colon ends the name.
 Status ParseFiles(const std::string& text, std::vector<InputLayer>& layers) {
   for (const std::string& item : Split(text, ',')) {
-    std::string name;
     size_t at = 0;
-    while (at < item.size() && (item[at] != ':' || item.substr(at, 2) == "::")) {
-      name += item[at];
-      at += item[at] == ':' ? 2 : 1;
-    }
+    const std::string name = UntilColon(item, at);
     if (name.empty() || at + 1 >= item.size()) {
       return InvalidArgument("--input_layer_value_files: '", item, "' is not NAME:FILE");
     }
@@ -134,9 +147,11 @@ void InputLayerFlags::AddShapesTo(CLI::App& command) {
 void InputLayerFlags::AddTo(CLI::App& command) {
   AddShapesTo(command);
   command.add_option("--input_layer_value_range", ranges,
-                     "What random values and images are between: a,0,255:b,-1,1");
+                     "What random values and images are between: a,0,255:b,-1,1; a colon of a name "
+                     "is written twice");
   command.add_option("--input_layer_value_files", files,
-                     "Files of raw values, .npy, or images: a:image.bin,b:x.npy,c:cat.jpg");
+                     "Files of raw values, .npy, or images: a:image.bin,b:x.npy,c:cat.jpg; a colon "
+                     "of a name is written twice");
 }
 
 }  // namespace fuselite::tools

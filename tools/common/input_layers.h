@@ -18,17 +18,17 @@ namespace fuselite::tools {
 struct InputLayerFlags {
   std::string names{};   // "a,b"
   std::string shapes{};  // of `names`, in order: "1,224,224,3:1,20"
-  std::string ranges{};  // "a,0,255:b,-1,1", both ends included
+  std::string ranges{};  // "a,0,255:b,-1,1", both ends included; "::" is a colon of a name
   std::string files{};   // "a:image.bin,b:x.npy"; "::" is a colon of a name; else than .npy and
                          // images, raw values
   std::vector<std::string> named_shapes{};  // "a:1,224,224,3", or "1,224,224,3" for the next input
 
-  // Those that say shapes, and all of them. This object must outlive the command.
+  // Adds the flags that say shapes, or all flags. This object must outlive the command.
   void AddShapesTo(CLI::App& command);
   void AddTo(CLI::App& command);
 };
 
-// What they say of one input.
+// What the flags say of one input.
 struct InputLayer {
   std::string name;  // empty: the input at `place`
   int place = -1;
@@ -38,7 +38,7 @@ struct InputLayer {
   std::string file{};
 };
 
-// One entry for each input that they name. Errors name the flag.
+// One entry for each input that the flags name. Errors name the flag.
 Result<std::vector<InputLayer>> ParseInputLayers(const InputLayerFlags& flags);
 
 }  // namespace fuselite::tools

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <sstream>
 
+#include "runtime/status_join.h"
 #include "runtime/text_table.h"
 #include "tools/common/files.h"
 #include "tools/common/image.h"
@@ -45,17 +47,33 @@ bool MayHave(const interpreter::TensorView& tensor, const Shape& shape) {
   return true;
 }
 
+// "float32 [-1,224,224,3]", with -1 where a dimension may change.
+std::string TypeAndShape(const interpreter::TensorView& tensor) {
+  std::ostringstream text;
+  text << DataTypeName(tensor.type) << ' ';
+  if (tensor.shape_signature.empty()) {
+    text << tensor.shape;
+    return text.str();
+  }
+  char separator = '[';
+  for (const int32_t dim : tensor.shape_signature) {
+    text << separator << dim;
+    separator = ',';
+  }
+  text << ']';
+  return text.str();
+}
+
 // A shape that an input is to have, and what asks for it.
 struct InputShape {
   int place;
   Shape shape;
-  std::string source;
+  std::string source;  // "--shape [1,2]", "x.npy, which is [1,2],"
 };
 
-std::string Mismatch(const interpreter::TensorView& tensor, const InputShape& given) {
-  std::ostringstream text;
-  text << given.source << ": is " << given.shape << ", but " << DescribeInput(tensor);
-  return text.str();
+// "input 'image', which is float32 [-1,224,224,3]", before it is given a shape.
+std::string InputWithShape(const interpreter::TensorView& tensor) {
+  return internal::Join("input '", tensor.name, "', which is ", TypeAndShape(tensor));
 }
 
 Result<std::string> ResizeInputs(interpreter::Interpreter& interpreter,
@@ -64,11 +82,12 @@ Result<std::string> ResizeInputs(interpreter::Interpreter& interpreter,
   for (const InputShape& given : shapes) {
     const interpreter::TensorView tensor = interpreter.input(given.place);
     if (tensor.shape == given.shape) continue;
-    const std::string mismatch = Mismatch(tensor, given);
+    const std::string input = InputWithShape(tensor);
+    const std::string mismatch = internal::Join(given.source, " does not fit ", input);
     if (!MayHave(tensor, given.shape)) return InvalidArgument(mismatch);
     const Status status = interpreter.ResizeInput(given.place, given.shape.dims());
     if (!status.ok()) return InvalidArgument(mismatch, ": ", status.message());
-    changes += (changes.empty() ? "" : "; ") + mismatch;
+    changes += internal::Join(changes.empty() ? "with " : " and ", given.source, " for ", input);
   }
   return changes;
 }
@@ -116,34 +135,40 @@ Result<Array> ReadArrayFile(const std::string& path, const interpreter::TensorVi
   return array;
 }
 
+// A file with a header decides its input's shape: what the flags say must be the same.
+Status CheckShape(const std::string& path, const Shape& shape, int place,
+                  const std::vector<InputLayer>& layers) {
+  for (const InputLayer& layer : layers) {
+    if (layer.place != place || !layer.has_shape) continue;
+    const Shape given = *Shape::FromDims(layer.shape);
+    if (given == shape) continue;
+    return InvalidArgument(path, ", which is ", shape, ", does not fit the shape ", given,
+                           " that a flag gives its input; leave one of them out");
+  }
+  return Status();
+}
+
 }  // namespace
 
 std::string DescribeInput(const interpreter::TensorView& tensor) {
-  std::ostringstream text;
-  text << "input '" << tensor.name << "' is " << DataTypeName(tensor.type) << ' ';
-  if (tensor.shape_signature.empty()) {
-    text << tensor.shape;
-  } else {
-    char separator = '[';
-    for (const int32_t dim : tensor.shape_signature) {
-      text << separator << dim;
-      separator = ',';
-    }
-    text << ']';
-  }
-  return text.str();
+  return internal::Join("input '", tensor.name, "' is ", TypeAndShape(tensor));
 }
 
 Result<Inputs> Inputs::Read(const interpreter::Interpreter& interpreter,
                             const InputRequest& request) {
   Inputs inputs;
   inputs.layers_ = request.layers;
+  std::set<int> shaped;
   for (InputLayer& layer : inputs.layers_) {
     if (!layer.name.empty()) {
       FUSELITE_ASSIGN_OR_RETURN(layer.place, FindInput(interpreter, layer.name));
     } else if (layer.place >= static_cast<int>(interpreter.inputs().size())) {
       return InvalidArgument("--shape: one shape too many; the model has ",
                              InputNames(interpreter));
+    }
+    if (layer.has_shape && !shaped.insert(layer.place).second) {
+      return InvalidArgument("input '", interpreter.input(layer.place).name,
+                             "' is given two shapes");
     }
   }
   std::vector<std::string> files = request.files;
@@ -163,9 +188,10 @@ Result<Inputs> Inputs::Read(const interpreter::Interpreter& interpreter,
         file.array,
         ReadArrayFile(file.path, tensor, layer != inputs.layers_.end() ? &*layer : nullptr));
     if (file.array.type != tensor.type) {
-      return InvalidArgument(file.path, ": is ", DataTypeName(file.array.type), " ",
-                             file.array.shape, ", but ", DescribeInput(tensor));
+      return InvalidArgument(file.path, ", which is ", DataTypeName(file.array.type), " ",
+                             file.array.shape, ", does not fit ", InputWithShape(tensor));
     }
+    FUSELITE_RETURN_IF_ERROR(CheckShape(file.path, file.array.shape, file.place, inputs.layers_));
     if (std::ranges::count(inputs.files_, file.place, &File::place) > 0) {
       return InvalidArgument(text, ": input '", tensor.name, "' is given twice");
     }
@@ -178,10 +204,14 @@ Result<std::string> Inputs::Resize(interpreter::Interpreter& interpreter) const 
   std::vector<InputShape> shapes;
   for (const InputLayer& layer : layers_) {
     if (!layer.has_shape) continue;
-    shapes.push_back({layer.place, *Shape::FromDims(layer.shape),
-                      layer.name.empty() ? "--shape" : "the shape given for '" + layer.name + "'"});
+    const Shape shape = *Shape::FromDims(layer.shape);
+    const char* const flag = layer.name.empty() ? "--shape " : "the shape ";
+    shapes.push_back({layer.place, shape, internal::Join(flag, shape)});
   }
-  for (const File& file : files_) shapes.push_back({file.place, file.array.shape, file.path});
+  for (const File& file : files_) {
+    shapes.push_back({file.place, file.array.shape,
+                      internal::Join(file.path, ", which is ", file.array.shape, ",")});
+  }
   return ResizeInputs(interpreter, shapes);
 }
 

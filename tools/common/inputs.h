@@ -26,7 +26,7 @@ struct InputRequest {
   std::vector<std::string> files{};
 };
 
-// The same, read and matched with a model's inputs.
+// What an InputRequest names, read and matched with a model's inputs.
 class Inputs {
  public:
   // Errors name the inputs that there are, what they are and what they were to be.

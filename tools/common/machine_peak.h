@@ -12,11 +12,12 @@ namespace fuselite::tools {
 // About 20 ms. 0 where the level has no such loop here.
 double MeasureFloatPeak(Isa isa, int threads = 1);
 
-// The same for products of bfloat16, summed in float32; 0 where no kernel of the level has them.
+// As MeasureFloatPeak(), for products of bfloat16, summed in float32; 0 where no kernel of the
+// level has them.
 double MeasureBf16Peak(Isa isa, int threads = 1);
 
-// The same for products of 8 bits, summed in 32: with the level's dot-product instruction, else
-// with the shortest sequence that does its work.
+// As MeasureFloatPeak(), for products of 8 bits, summed in 32: with the level's dot-product
+// instruction, else with the shortest sequence that does its work.
 double MeasureInt8Peak(Isa isa, int threads = 1);
 
 // Bytes a second, read and written together, of `threads` that each copy within `bytes` of its own,

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -19,7 +18,8 @@ using interpreter::Printable;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
-// A header names one type and at most Shape::kMaxRank dimensions; more is no .npy of ours.
+// A header names one type and at most Shape::kMaxRank dimensions; more is no .npy that is read
+// here.
 constexpr size_t kMaxHeader = 4096;
 
 struct TypeCode {

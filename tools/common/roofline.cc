@@ -132,7 +132,7 @@ void PrintSteps(const Roofline& roofline, std::ostream& out) {
   table.Print(out);
 }
 
-// By operator, what loses most first; then what no step has, and all together.
+// Prints losses by operator, the largest first; then what no step has, and all together.
 void PrintLosses(const Roofline& roofline, std::ostream& out) {
   std::map<std::string, Sum> by_operator;
   for (const RooflineStep& step : roofline.steps) {

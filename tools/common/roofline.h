@@ -61,7 +61,7 @@ Roofline MakeRoofline(const partitioner::DelegateState& state, double run_second
 // One line for each step; then what is lost in which operator, and between the steps: the fastest
 // run less the fastest times of all steps, which are those of different runs.
 void PrintRoofline(const Roofline& roofline, std::ostream& out);
-// The same for programs: times in microseconds, rates in 10^9 a second.
+// The roofline for programs: times in microseconds, rates in 10^9 a second.
 nlohmann::ordered_json ToJson(const Roofline& roofline);
 
 }  // namespace fuselite::tools

@@ -7,6 +7,7 @@
 
 #include "interpreter/op_resolver.h"
 #include "runtime/environment.h"
+#include "runtime/is_index.h"
 
 namespace fuselite::tools {
 namespace {
@@ -70,11 +71,11 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, const Host
   FUSELITE_ASSIGN_OR_RETURN(session.interpreter,
                             interpreter::Interpreter::Create(std::move(model), host));
   FUSELITE_ASSIGN_OR_RETURN(session.inputs, Inputs::Read(*session.interpreter, inputs));
-  FUSELITE_ASSIGN_OR_RETURN(const std::string resized, session.inputs.Resize(*session.interpreter));
+  FUSELITE_ASSIGN_OR_RETURN(session.resized, session.inputs.Resize(*session.interpreter));
   FUSELITE_RETURN_IF_ERROR(Apply(std::move(delegates), session));
   session.prepared = session.interpreter->AllocateTensors();
-  if (!session.prepared.ok() && !resized.empty()) {
-    session.prepared = InvalidArgument(resized, ": ", session.prepared.message());
+  if (!session.prepared.ok() && !session.resized.empty()) {
+    session.prepared = InvalidArgument(session.resized, ": ", session.prepared.message());
   }
   return session;
 }
@@ -83,10 +84,19 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, const Host
 
 void DelegateFlags::AddTo(CLI::App& to) {
   command = &to;
+  AddFuseliteTo(to);
+  for (const auto& provider : providers) provider->AddFlags(to);
+}
+
+void DelegateFlags::AddFuseliteTo(CLI::App& to) {
   to.add_flag(kUseFuselite, use_fuselite,
-              "Apply fuselite, at this place among the delegates; false: only the others")
+              "Apply fuselite, at this place among the delegates; false: do without it")
       ->group("Delegate")
       ->capture_default_str();
+  AddOptionsTo(to);
+}
+
+void DelegateFlags::AddOptionsTo(CLI::App& to) {
   for (const partitioner::OptionRow& row : partitioner::OptionTable()) {
     const std::string name(row.name);
     // The second name is what TensorFlow Lite's tools would call it.
@@ -97,7 +107,6 @@ void DelegateFlags::AddTo(CLI::App& to) {
           std::string(row.doc) + " (" + std::string(row.default_value) + ")")
         ->group("Delegate");
   }
-  for (const auto& provider : providers) provider->AddFlags(to);
 }
 
 Result<SessionDelegates> DelegateFlags::Create(const partitioner::Options& options) const {
@@ -152,7 +161,7 @@ Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> mod
 DelegateCounts CountDelegated(const partitioner::Delegate& delegate, int graph_index) {
   DelegateCounts counts;
   const partitioner::Explanation explanation = delegate.Explain();
-  if (static_cast<size_t>(graph_index) >= explanation.graphs.size()) return counts;
+  if (!IsIndex(graph_index, explanation.graphs.size())) return counts;
   const partitioner::GraphReport& graph = explanation.graphs[graph_index];
   counts.nodes = static_cast<int>(graph.verdicts.size());
   for (const partitioner::Verdict& verdict : graph.verdicts) counts.claimed += verdict.claimed;

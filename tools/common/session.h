@@ -36,10 +36,14 @@ struct DelegateFlags {
   // One flag for each option of fuselite, those of TensorFlow Lite's tools, and the providers'. The
   // command outlives this object.
   void AddTo(CLI::App& to);
-  // Without a wish for it, `max_memory` is the memory of the machine.
+  // The flags of commands that apply no other delegates, and of those that cannot do without
+  // fuselite, since it is what they are about.
+  void AddFuseliteTo(CLI::App& to);
+  void AddOptionsTo(CLI::App& to);
+  // Where it is not given, `max_memory` is the machine's memory.
   Result<partitioner::Options> Parse() const;
-  // They stand in the order of the flags: fuselite where --use_fuselite stands, first where it is
-  // not given. `options` outlive the result.
+  // The delegates in the order of the flags: fuselite where --use_fuselite stands, first where it
+  // is not given. `options` outlive the result.
   Result<SessionDelegates> Create(const partitioner::Options& options) const;
 };
 
@@ -57,19 +61,20 @@ struct Session {
   std::unique_ptr<partitioner::Delegate> delegate;    // null: fuselite is not applied
   std::unique_ptr<interpreter::OpResolver> resolver;  // the interpreter's; null: the builtin one
   std::unique_ptr<interpreter::Interpreter> interpreter;
-  Inputs inputs;    // what was asked for; the interpreter has their shapes
-  Status prepared;  // why not everything could be allocated, in sessions for an explanation
+  Inputs inputs;        // what was asked for; the interpreter has their shapes
+  std::string resized;  // Inputs::Resize()'s
+  Status prepared;      // why not everything could be allocated, in sessions for an explanation
 };
 
-// There are no delegates here: the reference kernels alone. The inputs have their shapes before a
-// delegate sees them, or anything is prepared. `signature`: the key of the one to run; empty: the
-// first subgraph.
+// Opens `model` with the delegates; with no delegate, the reference kernels run. The inputs have
+// their shapes before a delegate sees them, or anything is prepared. `signature`: the key of the
+// one to run; empty: the first subgraph.
 Result<Session> OpenSession(std::shared_ptr<const interpreter::Model> model,
                             const HostOptions& host, SessionDelegates delegates,
                             const InputRequest& inputs = {}, const std::string& signature = "");
 
-// The same with fuselite alone, in a host whose own operators compute nothing: the model need not
-// be one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those
+// Opens `model` with fuselite alone, in a host whose own operators compute nothing: the model need
+// not be one that runs here, and is not to be invoked. Shapes of what the delegate leaves are those
 // that the file states; where they keep its partitions from being prepared, the verdicts are there
 // all the same.
 Result<Session> OpenForExplanation(std::shared_ptr<const interpreter::Model> model,

@@ -1,7 +1,6 @@
 #include "tools/common/tensors.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "interpreter/interpreter.h"
@@ -17,8 +16,8 @@ namespace fuselite::tools {
 // where there is no memory for strings.
 Status FillRandom(interpreter::Interpreter& interpreter, uint64_t seed);
 
-// The same for one input, uniform in [low, high]; integers include both ends. kInvalidArgument
-// where the type is no number or does not hold the bounds.
+// Values for one input that repeat for a seed, uniform in [low, high]; integers include both ends.
+// kInvalidArgument where the type is no number or does not hold the bounds.
 Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double low, double high,
                         uint64_t seed);
 

@@ -46,6 +46,9 @@ std::vector<char*> Pointers(std::vector<std::string>& texts) {
   return pointers;
 }
 
+// "once", "2 times".
+std::string Times(size_t count) { return count == 1 ? "once" : std::to_string(count) + " times"; }
+
 // The library stays loaded: threads of its may outlive the delegate.
 Result<DelegatePtr> Load(const std::string& path, const std::string& options) {
   std::vector<std::string> keys, values;
@@ -89,8 +92,9 @@ class ExternalProvider : public DelegateProvider {
 
   Result<std::vector<PlacedDelegate>> Create(const CLI::App& command) const override {
     if (options_.size() > paths_.size()) {
-      return InvalidArgument("--external_delegate_options is given ", options_.size(),
-                             " times, --external_delegate_path ", paths_.size());
+      return InvalidArgument("--external_delegate_options is given ", Times(options_.size()),
+                             ", --external_delegate_path ", Times(paths_.size()),
+                             "; give the path of each delegate that has options");
     }
     std::vector<PlacedDelegate> delegates;
     for (size_t i = 0; i < paths_.size(); ++i) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,7 +29,7 @@ class DecoderSignature {
   // Runs `tokens`, at most length(), at positions from `first` on. What is left of the length is
   // filled with token 0; its places in the cache are to be overwritten.
   Status Run(std::span<const int32_t> tokens, int64_t first);
-  // Those of the last row. Precondition: gives_logits().
+  // The logits of the last row. Precondition: gives_logits().
   std::span<const float> logits() const;
   // Takes over the cache of another signature.
   Status TakeCache(const DecoderSignature& from);

@@ -45,7 +45,7 @@ std::string ReadAll(int pipe) {
   return text;
 }
 
-// Until the child ends or the time is over; whether it ended.
+// Waits until the child ends or the time is over; whether it ended.
 bool WaitFor(pid_t child, double limit_seconds, int& status) {
   const Clock::time_point end = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                                    std::chrono::duration<double>(limit_seconds));

@@ -78,10 +78,9 @@ Status ManyAlive(const StressContext& context) {
 Status SideBySide(const StressContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const std::string expected, ExpectedOutputs(context));
   return InThreads(8, [&](int) -> Status {
-    FUSELITE_ASSIGN_OR_RETURN(const Session session, OpenSubject(context));
+    FUSELITE_ASSIGN_OR_RETURN(Session session, OpenSubject(context));
     for (int round = 0; round < context.rounds / 4 + 1; ++round) {
-      FUSELITE_RETURN_IF_ERROR(
-          CheckOutputs(RunSubject(session, context.seed), expected, "beside others"));
+      FUSELITE_RETURN_IF_ERROR(CheckOutputs(RunAgain(context, session), expected, "beside others"));
     }
     return Status();
   });
@@ -98,33 +97,43 @@ Status DestroyDuringInvoke(const StressContext& context) {
       return Status();
     }
     Status status;
-    const Result<Session> session = OpenSubject(context);
+    Result<Session> session = OpenSubject(context);
     if (!session.ok()) status = session.status();
     for (int round = 0; round < context.rounds && status.ok(); ++round) {
-      status = CheckOutputs(RunSubject(*session, context.seed), expected, "while others go");
+      status = CheckOutputs(RunAgain(context, *session), expected, "while others go");
     }
     --invoking;
     return status;
   });
 }
 
-// A run that was ended says so; the next one is whole.
-Status CancelDuringInvoke(const StressContext& context) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::string expected, ExpectedOutputs(context));
-  FUSELITE_ASSIGN_OR_RETURN(const Session session, OpenSubject(context));
+// Runs of one session while a thread ends them at any moment, and one behind them.
+Status CancelRuns(const StressContext& context, const std::string& expected, int runs) {
+  FUSELITE_ASSIGN_OR_RETURN(Session session, OpenSubject(context));
   std::atomic<bool> done = false;
   std::thread canceller([&] {
     while (!done) session.delegate->state()->Cancel();
   });
   Status wrong;
-  for (int round = 0; round < context.rounds && wrong.ok(); ++round) {
+  for (int run = 0; run < runs && wrong.ok(); ++run) {
     const Result<std::string> outputs = RunSubject(session, context.seed);
     if (outputs.ok()) wrong = CheckOutputs(outputs, expected, "not cancelled");
   }
   done = true;
   canceller.join();
   FUSELITE_RETURN_IF_ERROR(wrong);
-  return CheckOutputs(RunSubject(session, context.seed), expected, "after being cancelled");
+  return CheckOutputs(RunAgain(context, session), expected, "after being cancelled");
+}
+
+// A run that was ended says so; the next one is whole.
+Status CancelDuringInvoke(const StressContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const std::string expected, ExpectedOutputs(context));
+  // What was ended may have changed resource variables, which the next run would begin with.
+  const int runs = HasResourceVariables(*context.model) ? 1 : context.rounds;
+  for (int round = 0; round < context.rounds; round += runs) {
+    FUSELITE_RETURN_IF_ERROR(CancelRuns(context, expected, runs));
+  }
+  return Status();
 }
 
 Status ResizeBetweenInvokes(const StressContext& context) {
@@ -134,11 +143,12 @@ Status ResizeBetweenInvokes(const StressContext& context) {
     const Result<std::string> outputs = ExpectedOutputs(context, batch);
     if (outputs.ok()) expected[batch] = *outputs;
   }
-  FUSELITE_ASSIGN_OR_RETURN(const Session session, OpenSubject(context));
+  FUSELITE_ASSIGN_OR_RETURN(Session session, OpenSubject(context));
   std::mt19937_64 random(context.seed);
   for (int round = 0; round < context.rounds; ++round) {
     const int batch = 1 + static_cast<int>(random() % kBatches);
     if (expected[batch].empty()) continue;  // the model does not take it
+    FUSELITE_RETURN_IF_ERROR(Restart(context, session));
     interpreter::Interpreter& interpreter = *session.interpreter;
     for (size_t i = 0; i < interpreter.inputs().size(); ++i) {
       const Shape shape = interpreter.input(static_cast<int>(i)).shape;
@@ -167,15 +177,15 @@ Status InFork(const std::function<Status()>& work, std::string_view when) {
 Status ForkAround(const StressContext& context) {
   FUSELITE_RETURN_IF_ERROR(
       InFork([&] { return ExpectedOutputs(context).status(); }, "before a first invoke"));
-  FUSELITE_ASSIGN_OR_RETURN(const Session session, OpenSubject(context));
+  FUSELITE_ASSIGN_OR_RETURN(Session session, OpenSubject(context));
   FUSELITE_ASSIGN_OR_RETURN(const std::string expected, RunSubject(session, context.seed));
   for (int round = 0; round < std::min(context.rounds, 20); ++round) {
     const auto again = [&] {
-      const Status kept = CheckOutputs(RunSubject(session, context.seed), expected, "inherited");
+      const Status kept = CheckOutputs(RunAgain(context, session), expected, "inherited");
       return kept.ok() ? CheckOutputs(ExpectedOutputs(context), expected, "fresh") : kept;
     };
     FUSELITE_RETURN_IF_ERROR(InFork(again, "after an invoke"));
-    FUSELITE_RETURN_IF_ERROR(CheckOutputs(RunSubject(session, context.seed), expected, "parent"));
+    FUSELITE_RETURN_IF_ERROR(CheckOutputs(RunAgain(context, session), expected, "parent"));
   }
   return Status();
 }

@@ -1,5 +1,8 @@
 #include "tools/stress/scenario.h"
 
+#include <algorithm>
+
+#include "runtime/tflite_builtin_codes.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {
@@ -38,6 +41,21 @@ Result<Session> OpenSubject(const StressContext& context, int batch) {
                      WithBatch(*context.model, batch));
 }
 
+bool HasResourceVariables(const interpreter::Model& model) {
+  return std::ranges::any_of(model.subgraphs, [](const interpreter::ModelSubgraph& graph) {
+    return std::ranges::count(graph.operators, tflite::kTfLiteBuiltinVarHandle,
+                              &interpreter::ModelOperator::builtin_code) > 0;
+  });
+}
+
+Status Restart(const StressContext& context, Session& session) {
+  if (!HasResourceVariables(*context.model)) return Status();
+  FUSELITE_ASSIGN_OR_RETURN(Session fresh, OpenSubject(context));
+  session.interpreter.reset();  // its delegate outlives it
+  session = std::move(fresh);
+  return Status();
+}
+
 Status PrepareRun(const Session& session, uint64_t seed) {
   FUSELITE_RETURN_IF_ERROR(FillRandom(*session.interpreter, seed));
   session.interpreter->ResetVariables();
@@ -57,6 +75,11 @@ Result<std::string> RunSubject(const Session& session, uint64_t seed) {
   FUSELITE_RETURN_IF_ERROR(PrepareRun(session, seed));
   FUSELITE_RETURN_IF_ERROR(session.interpreter->Invoke());
   return OutputBytes(session);
+}
+
+Result<std::string> RunAgain(const StressContext& context, Session& session) {
+  FUSELITE_RETURN_IF_ERROR(Restart(context, session));
+  return RunSubject(session, context.seed);
 }
 
 Result<std::string> ExpectedOutputs(const StressContext& context, int batch) {

@@ -37,19 +37,27 @@ std::span<const Scenario> CacheScenarios();
 
 // An interpreter with the delegate. `batch`: of the first dimension of every input, where not 0.
 Result<Session> OpenSubject(const StressContext& context, int batch = 0);
-// Random inputs and fresh variables, for a run.
+// Whether the model keeps values from run to run that Interpreter::ResetVariables() leaves as they
+// are.
+bool HasResourceVariables(const interpreter::Model& model);
+// To be called before each run but a session's first: one whose model has resource variables is
+// opened anew, so that these have their first values again.
+Status Restart(const StressContext& context, Session& session);
+// Random inputs and fresh variable tensors, for a run.
 Status PrepareRun(const Session& session, uint64_t seed);
 // The bytes of all outputs, one after the other.
 std::string OutputBytes(const Session& session);
 // The outputs of one run that was prepared so.
 Result<std::string> RunSubject(const Session& session, uint64_t seed);
+// RunSubject() of a session that may have run before.
+Result<std::string> RunAgain(const StressContext& context, Session& session);
 // What a fresh interpreter gives: whatever is done to others, they must give the same bytes.
 Result<std::string> ExpectedOutputs(const StressContext& context, int batch = 0);
 // An error that says `when` it happened, where the bytes differ.
 Status CheckOutputs(const Result<std::string>& actual, const std::string& expected,
                     std::string_view when);
 
-// The same as values, for where other kernels may take over, whose floats differ in their last
+// The outputs as values, for where other kernels may take over, whose floats differ in their last
 // bits: of a fresh interpreter, and of the reference kernels.
 using Outputs = std::vector<Array>;
 Result<Outputs> FreshOutputs(const StressContext& context);

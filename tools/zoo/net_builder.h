@@ -77,7 +77,7 @@ class NetBuilder {
 
   // The file's bytes, with `output` as the only output and a signature "serving_default".
   std::vector<std::byte> Finish(const Net& output);
-  // The same of subgraphs that have been ended.
+  // The file's bytes, of subgraphs that have been ended.
   std::vector<std::byte> Finish() const { return writer_.Finish(); }
 
  private:

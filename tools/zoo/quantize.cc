@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "interpreter/interpreter.h"
@@ -79,7 +78,7 @@ bool Moves(const ModelOperator& op) {
   return op.def->name == "RESHAPE" || op.def->name == "TRANSPOSE";
 }
 
-// Of the same name and shape; without data.
+// A tensor of the same name and shape, without data.
 interpreter::TensorSpec Like(const ModelTensor& tensor, DataType type) {
   interpreter::TensorSpec spec;
   spec.name = tensor.name;

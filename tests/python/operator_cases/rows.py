@@ -159,6 +159,7 @@ def where(c):
     kind = c.pick("bool float32 int8 uint8 int32 uint32 int64".split())
     x = given(c, c.shape(1, 4), kind, 0, 2)
     data = c.feeds[x.index]
+    data.flat[0] = 1  # what is nowhere LiteRT's Python cannot read
     return c.g.op("WHERE", [x], (int((data != 0).sum()), data.ndim), "WhereOptions", dtype=np.int64)
 
 

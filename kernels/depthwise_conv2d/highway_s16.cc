@@ -21,7 +21,7 @@ namespace {
 // Half a megabyte: beyond it, the pointers alone leave no cache for the pixels.
 constexpr int64_t kMaxPointers = 65536;
 
-class DepthwiseS8Kernel final : public PhasedKernel {
+class DepthwiseS16Kernel final : public PhasedKernel {
  public:
   Status Plan(const OpDescription& op, const PlanContext& context);
   // In a copy of what was planned.
@@ -29,6 +29,8 @@ class DepthwiseS8Kernel final : public PhasedKernel {
 
  private:
   void MakePhases();
+  Status PlanTail(const OpDescription& op, const PlanContext& context);
+  Status PlanScratch();
   Status PlanFilters(const OpDescription& op);
   void PackFilters(const void* from, int16_t* to) const;
   void FillBias(const KernelArgs& args) const;
@@ -69,29 +71,16 @@ class DepthwiseS8Kernel final : public PhasedKernel {
   int32_t filters_offset_ = 0;
 };
 
-Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& context) {
+Status DepthwiseS16Kernel::Plan(const OpDescription& op, const PlanContext& context) {
   simd_ = FindDepthwiseS16(context.isa);
   if (simd_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));
-  const auto& params = op.params.as<DepthwiseConv2DParams>();
   const TensorInfo& input = op.inputs[0];
   const auto& [y, x] = shape_.window;
   constexpr int kStep = DepthwiseS16::kChannels;
   channels_ = (int64_t{shape_.channels_out} + kStep - 1) / kStep * kStep;
   taps_ = (shape_.window.taps() + 1) & ~1;
-  if (input.type == DataType::kFloat32) {
-    FUSELITE_ASSIGN_OR_RETURN(hybrid_, MakeHybridTail(op, params.activation, shape_.channels_out));
-    store_hybrid_ = FindHybridRow(context.isa);
-  } else {
-    FUSELITE_ASSIGN_OR_RETURN(
-        tail_, MakeQuantizedTail(op, params.activation, DataType::kNone, shape_.channels_out));
-    if (!tail_.wide && tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
-      return Unsupported("a bias of ", DataTypeName(tail_.bias_type));
-    }
-    if (tail_.wide && taps_ > ExactTerms(op.inputs[1].type, 0)) {
-      return Unsupported("windows of ", taps_, " taps of int16");
-    }
-  }
+  FUSELITE_RETURN_IF_ERROR(PlanTail(op, context));
   FUSELITE_ASSIGN_OR_RETURN(source_, ShortRowsSource::Make(0, input,
                                                            {.groups = shape_.batch,
                                                             .rows = int64_t{y.input} * x.input,
@@ -101,12 +90,41 @@ Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& conte
                                                             .to_pitch = channels_,
                                                             .asymmetric = true},
                                                            context.isa));
-  wide_ = FindWideRowFunctions(context.isa);
-  apply_tail_ = ApplyTail(context.isa);
   output_ = op.outputs[0];
   name_ = internal::Join("depthwise ", store_hybrid_ == nullptr ? "" : "hybrid ",
                          DataTypeName(op.inputs[store_hybrid_ == nullptr ? 0 : 1].type), " ",
                          SimdName(context.isa));
+  FUSELITE_RETURN_IF_ERROR(PlanScratch());
+  shared_bytes_ = source_->shared_bytes();
+  FUSELITE_RETURN_IF_ERROR(PlanFilters(op));
+  MakePhases();
+  return Status();
+}
+
+Status DepthwiseS16Kernel::PlanTail(const OpDescription& op, const PlanContext& context) {
+  wide_ = FindWideRowFunctions(context.isa);
+  apply_tail_ = ApplyTail(context.isa);
+  const Activation activation = op.params.as<DepthwiseConv2DParams>().activation;
+  if (op.inputs[0].type == DataType::kFloat32) {
+    FUSELITE_ASSIGN_OR_RETURN(hybrid_, MakeHybridTail(op, activation, shape_.channels_out));
+    store_hybrid_ = FindHybridRow(context.isa);
+    return Status();
+  }
+  FUSELITE_ASSIGN_OR_RETURN(
+      tail_, MakeQuantizedTail(op, activation, DataType::kNone, shape_.channels_out));
+  if (!tail_.wide && tail_.bias_type != DataType::kNone && tail_.bias_type != DataType::kInt32) {
+    return Unsupported("does not take a bias of ", DataTypeName(tail_.bias_type));
+  }
+  if (tail_.wide && taps_ > ExactTerms(op.inputs[1].type, 0)) {
+    return Unsupported("does not take windows of ", taps_, " taps of int16");
+  }
+  return Status();
+}
+
+// The pointers to a row's pixels, the bias and the sums; where the taps of a window lie among the
+// pointers.
+Status DepthwiseS16Kernel::PlanScratch() {
+  const auto& [y, x] = shape_.window;
   span_ = (simd_->max_count - 1) * int64_t{x.stride} + (x.filter - 1) * int64_t{x.dilation} + 1;
   if (y.filter * span_ > kMaxPointers) {
     return Unsupported("a window of ", y.filter * span_, " pixels is too large");
@@ -119,14 +137,11 @@ Status DepthwiseS8Kernel::Plan(const OpDescription& op, const PlanContext& conte
     offsets_[t] = static_cast<int32_t>(t / x.filter * span_ + t % x.filter * x.dilation);
   }
   scratch_bytes_ = pointer_bytes_ + bias_bytes_ + simd_->max_count * channels_ * sizeof(int32_t);
-  shared_bytes_ = source_->shared_bytes();
-  FUSELITE_RETURN_IF_ERROR(PlanFilters(op));
-  MakePhases();
   return Status();
 }
 
 // Rows of the output, behind the source's phases and filters that come with a run.
-void DepthwiseS8Kernel::MakePhases() {
+void DepthwiseS16Kernel::MakePhases() {
   phases_ = source_->phases();
   if (packs_at_each_run_) {
     Phase packing{.units = 1, .grain = 1, .run = [this](const KernelArgs& args, int64_t, int64_t) {
@@ -143,15 +158,16 @@ void DepthwiseS8Kernel::MakePhases() {
                      }});
 }
 
-Status DepthwiseS8Kernel::PlanFilters(const OpDescription& op) {
+Status DepthwiseS16Kernel::PlanFilters(const OpDescription& op) {
   const TensorInfo& filters = op.inputs[1];
   filters_type_ = filters.type;
   if (filters_type_ != DataType::kInt8 && filters_type_ != DataType::kUInt8 &&
       filters_type_ != DataType::kInt4) {
-    return Unsupported(DataTypeName(filters_type_), " filters are not 8-bit");
+    return Unsupported("takes filters of 8 bits, not ", DataTypeName(filters_type_));
   }
   filters_offset_ = -filters.quantization.zero_point();
-  if (std::abs(filters_offset_) > 255) return Unsupported("a zero point beyond 8 bits");
+  if (std::abs(filters_offset_) > 255)
+    return Unsupported("does not take a zero point beyond 8 bits");
   packs_at_each_run_ = !filters.constant();
   if (!packs_at_each_run_) return Status();
   filters_at_ = AlignUp(shared_bytes_);
@@ -160,7 +176,7 @@ Status DepthwiseS8Kernel::PlanFilters(const OpDescription& op) {
 }
 
 // Channels side by side, with zeros between the last one and the next tap.
-void DepthwiseS8Kernel::PackFilters(const void* from, int16_t* to) const {
+void DepthwiseS16Kernel::PackFilters(const void* from, int16_t* to) const {
   // The activations' type is only there to pick the filters'.
   const DataType x = filters_type_ == DataType::kUInt8 ? DataType::kUInt8 : DataType::kInt8;
   std::fill_n(to, taps_ * channels_, int16_t{0});
@@ -174,7 +190,7 @@ void DepthwiseS8Kernel::PackFilters(const void* from, int16_t* to) const {
   });
 }
 
-Status DepthwiseS8Kernel::Pack(const OpDescription& op, const BuildContext& context) {
+Status DepthwiseS16Kernel::Pack(const OpDescription& op, const BuildContext& context) {
   MakePhases();  // of this kernel, not of the one that was copied
   if (packs_at_each_run_) return Status();
   const TensorInfo& filters = op.inputs[1];
@@ -191,7 +207,7 @@ Status DepthwiseS8Kernel::Pack(const OpDescription& op, const BuildContext& cont
   return Status();
 }
 
-void DepthwiseS8Kernel::FillBias(const KernelArgs& args) const {
+void DepthwiseS16Kernel::FillBias(const KernelArgs& args) const {
   int32_t* bias = Bias(args);
   std::fill_n(bias, channels_, 0);
   if (store_hybrid_ == nullptr && !tail_.wide && tail_.bias_type != DataType::kNone) {
@@ -199,7 +215,7 @@ void DepthwiseS8Kernel::FillBias(const KernelArgs& args) const {
   }
 }
 
-void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t unit) const {
+void DepthwiseS16Kernel::RunRow(const KernelArgs& args, int64_t unit) const {
   const WindowAxis& x = shape_.window.x;
   for (int32_t ox = 0; ox < x.output;) {
     const int count =
@@ -219,8 +235,8 @@ void DepthwiseS8Kernel::RunRow(const KernelArgs& args, int64_t unit) const {
   }
 }
 
-void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox,
-                                      int count) const {
+void DepthwiseS16Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox,
+                                       int count) const {
   const auto& [y, x] = shape_.window;
   const auto** pixels = reinterpret_cast<const int16_t**>(args.scratch);
   const auto* const image = reinterpret_cast<const int16_t*>(source_->places().Pixels(args));
@@ -239,7 +255,7 @@ void DepthwiseS8Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int3
 }
 
 // The sums of `count` pixels as int16, in their place.
-void DepthwiseS8Kernel::ScaleWide(const KernelArgs& args, int count) const {
+void DepthwiseS16Kernel::ScaleWide(const KernelArgs& args, int count) const {
   for (int j = 0; j < count; ++j) {
     int32_t* sums = Sums(args) + j * channels_;
     wide_->scale(
@@ -248,7 +264,7 @@ void DepthwiseS8Kernel::ScaleWide(const KernelArgs& args, int count) const {
 }
 
 // `count` pixels from output pixel `row` on.
-void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) const {
+void DepthwiseS16Kernel::Store(const KernelArgs& args, int64_t row, int count) const {
   const bool hybrid = store_hybrid_ != nullptr;
   const Tail& tail = hybrid ? hybrid_.tail.rest : tail_.tail;
   std::byte* destination = static_cast<std::byte*>(args.outputs[0]) +
@@ -294,7 +310,7 @@ void DepthwiseS8Kernel::Store(const KernelArgs& args, int64_t row, int count) co
 
 Result<KernelPlan> PlanDepthwiseConv2DHighwayS8(const OpDescription& op,
                                                 const PlanContext& context) {
-  return PlanThenPack(DepthwiseS8Kernel(), op, context);
+  return PlanThenPack(DepthwiseS16Kernel(), op, context);
 }
 
 }  // namespace fuselite::kernels
