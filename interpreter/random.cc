@@ -33,8 +33,10 @@ struct Sequence {
 Sequence& Of(const TfLiteNode& node) { return *static_cast<Sequence*>(node.user_data); }
 
 RandomSequence Begin(const kernels::RandomParams& params) {
-  if (params.seed != 0 || params.seed2 != 0) {
-    return {static_cast<uint64_t>(params.seed), static_cast<uint64_t>(params.seed2)};
+  // LiteRT keeps seeds in 32 bits, with their sign.
+  const auto seed1 = static_cast<int32_t>(params.seed), seed2 = static_cast<int32_t>(params.seed2);
+  if (seed1 != 0 || seed2 != 0) {
+    return {static_cast<uint64_t>(int64_t{seed1}), static_cast<uint64_t>(int64_t{seed2})};
   }
   std::random_device device;
   std::mt19937_64 seeds(device());

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -46,6 +45,17 @@ inline int32_t SaturatingRoundingDoublingHighMul(int32_t a, int32_t b) {
   const int64_t product = static_cast<int64_t>(a) * b;
   const int64_t nudge = product >= 0 ? (int64_t{1} << 30) : 1 - (int64_t{1} << 30);
   return static_cast<int32_t>((product + nudge) / (int64_t{1} << 31));
+}
+
+// x * by, rounded twice, the second time with ties upwards, as TFLite's vectors do it.
+inline int32_t ScaleTiesUpwards(int64_t x, const FixedPoint& by) {
+  const int left = std::max(by.shift, 0), right = std::max(-by.shift, 0);
+  const int64_t shifted = std::clamp<int64_t>(x << left, std::numeric_limits<int32_t>::min(),
+                                              std::numeric_limits<int32_t>::max());
+  const int64_t high =
+      SaturatingRoundingDoublingHighMul(static_cast<int32_t>(shifted), by.multiplier);
+  const int64_t half = right > 0 ? int64_t{1} << (right - 1) : 0;
+  return static_cast<int32_t>((high + half) >> right);
 }
 
 // x / 2^exponent, rounded half away from zero. Precondition: 0 <= exponent <= 31.
@@ -96,7 +106,7 @@ inline int32_t RoundingHighMul16(int32_t a, int32_t b) {
   return (product + (product >= 0 ? 1 << 14 : 1 - (1 << 14))) / (1 << 15);
 }
 
-// The same, rounded to zero.
+// The high 16 bits of 2ab, rounded to zero; saturates for a == b == -2^15.
 inline int32_t HighMul16(int32_t a, int32_t b) {
   return a == -32768 && b == -32768 ? 32767 : a * b / (1 << 15);
 }
@@ -133,7 +143,7 @@ Status QuantizedActivationRange(Activation activation, DataType type,
 // Fails on scales that are not positive and finite.
 Result<std::vector<double>> OutputScales(const Quantization& x, const Quantization& weights,
                                          const Quantization& output, bool float_product);
-// Whether it fails.
+// Whether OutputScales() fails.
 Status CheckOutputScales(const Quantization& x, const Quantization& weights,
                          const Quantization& output, bool float_product);
 

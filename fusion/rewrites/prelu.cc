@@ -1,3 +1,8 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <vector>
+
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
@@ -21,6 +26,11 @@ NodeId IsPositive(const Graph& graph, ValueId value, ValueId x) {
 
 bool ReplaceByPrelu(Graph& graph, NodeId id, const std::vector<NodeId>& others, ValueId x,
                     ValueId alpha, RewriteContext& context) {
+  // A slope that is no number spoils positive values, too, in the parts, and not in PRELU.
+  const std::optional<std::vector<float>> slopes = FloatConstant(graph, alpha);
+  if (slopes && !std::ranges::all_of(*slopes, [](float s) { return std::isfinite(s); })) {
+    return false;
+  }
   Node node = MakeNode("PRELU", {x, alpha});
   if (const std::optional<float> slope = ScalarConstant(graph, alpha)) {
     node = MakeNode("LEAKY_RELU", {x});

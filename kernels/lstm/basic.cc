@@ -2,7 +2,6 @@
 // each run and does not keep.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/lstm/fixed_point16.h"
 #include "kernels/lstm/lstm.h"
@@ -154,14 +153,7 @@ struct QuantizedCell {
 
   // Rounded twice, the second time with ties upwards: TFLite has no portable kernel for these
   // products, and this is what those of its library of products (ruy) do.
-  int16_t Scaled(int64_t sum) const {
-    const int left = std::max(scaling.shift, 0), right = std::max(-scaling.shift, 0);
-    const int64_t shifted = std::clamp<int64_t>(sum << left, INT32_MIN, INT32_MAX);
-    const int64_t high =
-        SaturatingRoundingDoublingHighMul(static_cast<int32_t>(shifted), scaling.multiplier);
-    const int64_t half = right > 0 ? int64_t{1} << (right - 1) : 0;
-    return Saturate16((high + half) >> right);
-  }
+  int16_t Scaled(int64_t sum) const { return Saturate16(ScaleTiesUpwards(sum, scaling)); }
 
   // `sums` have 12 fractional bits, gates 15, the state 11.
   void Run(const BasicShape& s, const KernelArgs& args, int64_t b) const {

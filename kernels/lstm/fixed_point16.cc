@@ -1,7 +1,5 @@
 #include "kernels/lstm/fixed_point16.h"
 
-#include <algorithm>
-
 #include "kernels/quantization.h"
 
 namespace fuselite::kernels {

@@ -259,7 +259,8 @@ Result<KernelPlan> PlanLstmHighway(const OpDescription& op, const PlanContext& c
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const LstmShape s(op);
-  if (s.cells == 0 || s.inputs == 0 || s.outputs == 0) return Unsupported("empty weights");
+  if (s.cells == 0 || s.inputs == 0 || s.outputs == 0)
+    return Unsupported("does not take empty weights");
   if (op.inputs[kLstmX].type == DataType::kInt8) return PlanLstmIntegerHighway(op, context);
   return PlanThenPack(LstmKernel(op), op, context);
 }

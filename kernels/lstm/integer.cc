@@ -19,7 +19,7 @@ Result<FixedPoint> Usable(const TensorInfo& weights, double scale) {
   return PositiveScale(weights.quantization.per_channel() ? 0 : static_cast<float>(scale));
 }
 
-// Of sums of products to `to`.
+// The scale from sums of `weights` times `values` to `to`.
 Result<FixedPoint> ProductScale(const TensorInfo& weights, float values, float to) {
   return Usable(weights, weights.quantization.scale() * values / to);
 }
@@ -39,13 +39,11 @@ class IntegerRowRun : IntegerLstmRow {
       : IntegerLstmRow(shape, args, b),
         lstm_(lstm),
         b_(b),
-        products_(reinterpret_cast<int32_t*>(args.scratch)),
-        gates_(reinterpret_cast<int16_t*>(products_ + shape.cells)),
+        gates_(reinterpret_cast<int16_t*>(args.scratch)),
         hidden_(reinterpret_cast<int8_t*>(gates_ + kLstmGates * shape.cells)) {}
 
   static size_t ScratchBytes(const LstmShape& shape) {
-    return static_cast<size_t>(shape.cells) *
-           (sizeof(int32_t) + kLstmGates * sizeof(int16_t) + sizeof(int8_t));
+    return static_cast<size_t>(shape.cells) * (kLstmGates * sizeof(int16_t) + sizeof(int8_t));
   }
 
   void Step(const int8_t* x, int8_t* y) {
@@ -66,10 +64,8 @@ class IntegerRowRun : IntegerLstmRow {
     int16_t* const sums = Gate(gate);
     for (int64_t i = 0; i < s_.cells; ++i) sums[i] = Sum(gate, i, x);
     if (s_.peephole && gate != kCellGate) {
-      MultiplyPeephole(s_, In<int16_t>(kLstmPeephole + PeepholeOf(gate)), c_, b_, products_);
-      for (int64_t i = 0; i < s_.cells; ++i) {
-        sums[i] = Saturate16(Scale(products_[i], lstm_.peephole[gate]) + sums[i]);
-      }
+      AddPeephole(s_, In<int16_t>(kLstmPeephole + PeepholeOf(gate)), c_, b_, lstm_.peephole[gate],
+                  sums);
     }
     if (!s_.layer_norm) return;
     NormalizeGate(lstm_.norm[gate], In<int16_t>(kLstmLayerNorm + gate),
@@ -115,7 +111,6 @@ class IntegerRowRun : IntegerLstmRow {
 
   const IntegerLstm& lstm_;
   const int64_t b_;
-  int32_t* const products_;
   int16_t* const gates_;
   int8_t* const hidden_;
 };
@@ -166,10 +161,15 @@ Result<FixedPoint> PositiveScale(float scale) {
   return Unsupported("weights or what they multiply have no single scale that is positive");
 }
 
+int32_t ClipInSteps(float clip, int32_t largest) {
+  const auto steps = static_cast<int32_t>(std::clamp(clip, 0.0f, static_cast<float>(largest)));
+  return steps > 0 ? steps : largest + 1;
+}
+
 int32_t StateClip(const OpDescription& op) {
   const float clip = op.params.as<LstmParams>().proj_clip;
   const float to = op.outputs[0].quantization.scale();
-  return clip > 0 ? static_cast<int32_t>(std::min(clip / to, 127.0f)) : 128;
+  return ClipInSteps(clip / to, 127);
 }
 
 Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
@@ -185,7 +185,7 @@ Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
                        " is not a power of two from 2^-15 to 2^-9");
   }
   const float clip = op.params.as<LstmParams>().cell_clip;
-  lstm.cell_clip = clip > 0 ? static_cast<int32_t>(std::min(clip / cell_scale, 32767.0f)) : 32768;
+  lstm.cell_clip = ClipInSteps(clip / cell_scale, 32767);
   for (int gate = shape.first_gate(); gate < kLstmGates; ++gate) {
     FUSELITE_RETURN_IF_ERROR(ResolveGate(op, shape, gate, &lstm));
   }
@@ -193,14 +193,20 @@ Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op) {
   return lstm;
 }
 
-void MultiplyPeephole(const LstmShape& shape, const int16_t* weights, const int16_t* cells,
-                      int64_t b, int32_t* products) {
+void AddPeephole(const LstmShape& shape, const int16_t* weights, const int16_t* cells, int64_t b,
+                 const FixedPoint& scale, int16_t* gate) {
   // What TFLite's kernel goes through at once: the batch, or a row where rows are batches.
   const int64_t rows = shape.batch_at_once ? shape.batch : 1;
   const int64_t first = shape.batch_at_once ? b * shape.cells : 0;
+  const int64_t in_blocks = shape.outputs / 16 * 16;
   for (int64_t i = 0; i < shape.cells; ++i) {
-    const int64_t place = first + i;
-    products[i] = place < rows * shape.outputs ? weights[place % shape.outputs] * cells[i] : 0;
+    const int64_t place = first + i, output = place % shape.outputs;
+    if (place >= rows * shape.outputs) break;
+    const int32_t product = weights[output] * cells[i];
+    const int32_t added =
+        output < in_blocks ? ScaleTiesUpwards(product, scale)
+                           : MultiplyByQuantizedMultiplier(product, scale.multiplier, scale.shift);
+    gate[i] = Saturate16(added + gate[i]);
   }
 }
 
@@ -241,7 +247,8 @@ Status CheckIntegerLstm(const OpDescription& op) {
   }
   if (shape.peephole && shape.outputs > shape.cells) {
     return Unsupported(
-        "peepholes with more outputs than cells, which TFLite reads beyond their end");
+        "does not take peepholes with more outputs than cells, which TFLite reads beyond their "
+        "end");
   }
   return ResolveIntegerLstm(op).status();
 }

@@ -33,6 +33,10 @@ Result<IntegerLstm> ResolveIntegerLstm(const OpDescription& op);
 // `scale` as a multiplier and a shift; Unsupported unless it is positive.
 Result<FixedPoint> PositiveScale(float scale);
 
+// A bound of `clip` steps, whole ones, at most `largest`; `largest` + 1, which bounds nothing,
+// where there is not one: TFLite takes a clip of less than a step for none.
+int32_t ClipInSteps(float clip, int32_t largest);
+
 // The bound of what the projection gives, in steps of the output; 128 where the model names none.
 // Precondition: the output's scale is positive.
 int32_t StateClip(const OpDescription& op);
@@ -42,11 +46,13 @@ bool IsByteLstm(const OpDescription& op);
 Status CheckByteLstm(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildByteLstm(const OpDescription& op);
 
-// products[i] = weight times cell state for the cells of row `b` of the batch. TFLite's kernel goes
-// through the cells of the batch as if there were one for each output: behind a projection to
-// fewer outputs, cells are given the weights of others, and the last ones none, which are 0 here.
-void MultiplyPeephole(const LstmShape& shape, const int16_t* weights, const int16_t* cells,
-                      int64_t b, int32_t* products);
+// gate[i] += weight times cell state, by `scale`, for the cells of row `b` of the batch. TFLite's
+// kernel goes through the cells of the batch as if there were one for each output: behind a
+// projection to fewer outputs, cells are given the weights of others, and the last ones none. The
+// second rounding of a product takes ties upwards in whole blocks of 16 outputs, which TFLite's
+// vectors compute, and away from zero behind them.
+void AddPeephole(const LstmShape& shape, const int16_t* weights, const int16_t* cells, int64_t b,
+                 const FixedPoint& scale, int16_t* gate);
 
 // The gate's sums, normalized over the cells: 12 fractional bits.
 void NormalizeGate(const IntegerLstmNorm& norm, const int16_t* coefficients, const int32_t* bias,

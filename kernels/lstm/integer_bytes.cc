@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kIntermediates = 12;
 
-// Of each gate there are three intermediate values: the sum, and what the input and the state add.
+// Each gate has three intermediate values: the sum, and what the input and the state add.
 struct ByteGate {
   FixedPoint from_input, from_state;  // products to the parts
   FixedPoint input, state;            // the parts to the sum
@@ -66,10 +66,11 @@ Result<ByteLstm> Resolve(const OpDescription& op) {
   const float weights = op.inputs[kLstmProjection].quantization.scale();
   FUSELITE_ASSIGN_OR_RETURN(lstm.projection,
                             PositiveScale(static_cast<float>(weights * 0x1p-15 / state)));
-  if (lstm.projection.shift > 14) return Unsupported("a projection by too large a scale");
+  if (lstm.projection.shift > 14)
+    return Unsupported("does not take a projection by too large a scale");
   const float cell_clip = op.params.as<LstmParams>().cell_clip;
   if (!(op.outputs[0].quantization.scale() > 0)) return InvalidArgument("the output has no scale");
-  lstm.cell_clip = cell_clip > 0 && cell_clip < 1 ? static_cast<int32_t>(cell_clip * 32768) : 32768;
+  lstm.cell_clip = ClipInSteps(cell_clip * 32768, 32767);
   lstm.state_clip = StateClip(op);
   return lstm;
 }
@@ -184,7 +185,8 @@ bool IsByteLstm(const OpDescription& op) {
 Status CheckByteLstm(const OpDescription& op) {
   const LstmShape shape(op);
   if (!shape.layer_norm || !shape.projection || !op.has_input(kLstmProjectionBias)) {
-    return Unsupported("sums of 8 bits without layer normalization or a projection with a bias");
+    return Unsupported(
+        "does not take sums of 8 bits without layer normalization or a projection with a bias");
   }
   if (op.inputs[kLstmCellState].quantization.scale() != 0x1p-15f) {
     return InvalidArgument("the cell state's scale is not 2^-15");

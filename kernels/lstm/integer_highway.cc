@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <string>
 
 #include "kernels/gemm/gemm_s16.h"
 #include "kernels/gemm/short_rows.h"
@@ -164,7 +163,7 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
 };
 
 Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
-  if (IsByteLstm(op)) return Unsupported("sums of 8 bits");
+  if (IsByteLstm(op)) return Unsupported("does not take sums of 8 bits");
   gemm_ = FindGemmS16(context.isa);
   widen_ = FindShortRowFunctions(context.isa);
   functions_ = FindFixedPoint16Rows(context.isa);
@@ -174,7 +173,7 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
   FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
   for (const int32_t zero_point :
        {lstm_.x_zero_point, lstm_.h_zero_point, lstm_.hidden_zero_point}) {
-    if (std::abs(zero_point) > 255) return Unsupported("a zero point beyond 8 bits");
+    if (std::abs(zero_point) > 255) return Unsupported("does not take a zero point beyond 8 bits");
   }
   name_ = internal::Join("lstm s8 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
@@ -258,8 +257,8 @@ void IntegerLstmKernel::FinishSums(const KernelArgs& args, int gate, const int16
     return static_cast<const int16_t*>(args.inputs[first + i]);
   };
   if (s_.peephole && gate != kCellGate) {
-    MultiplyPeephole(s_, coefficients(kLstmPeephole, PeepholeOf(gate)), c, b, Sums(args));
-    parts_->scale(Sums(args), s_.cells, lstm_.peephole[gate], Gate(args, gate), Gate(args, gate));
+    AddPeephole(s_, coefficients(kLstmPeephole, PeepholeOf(gate)), c, b, lstm_.peephole[gate],
+                Gate(args, gate));
   }
   if (!s_.layer_norm) return;
   NormalizeGate(lstm_.norm[gate], coefficients(kLstmLayerNorm, gate),

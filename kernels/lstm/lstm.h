@@ -98,7 +98,7 @@ const OperatorDef& LstmOperator();
 // bit as TFLite's kernel. One unit is one row of the batch. TFLite's reference is
 // reference_ops::LstmCell.
 const OperatorDef& BasicLstmOperator();
-// The same with states that are values of the run, and stay as they are.
+// As BasicLstmOperator(), with states that are values of the run, and stay as they are.
 const OperatorDef& BasicLstmStepOperator();
 
 // What layer normalization adds to the variance.

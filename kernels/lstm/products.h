@@ -42,7 +42,7 @@ class LstmProducts {
 
   // What Prepare and Multiply need for so many rows, and depths and columns up to these.
   size_t scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const;
-  // What it gives lasts until the next call with this scratch.
+  // The rows as Multiply() reads them; they last until the next call with this scratch.
   LstmRows Prepare(const float* values, int64_t rows, int64_t depth, std::byte* scratch) const;
 
   // c[r][n] = cut(bias[n] + row r times column n, to [-bound, bound]); `bias` may be null. c_pitch
@@ -58,7 +58,7 @@ class LstmProducts {
 
  private:
   Result<PackedWeights> PackFloats(const TensorInfo& weights, const BuildContext& context) const;
-  // Behind the quantized rows and their scales.
+  // Where sums are in scratch, behind the quantized rows and their scales.
   size_t sums_at(int64_t rows, int64_t depth) const;
   size_t scales_at(int64_t rows, int64_t depth) const;
 
