@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <ranges>
 
 #include "fusion/planner.h"
 #include "partitioner/branches.h"
@@ -182,18 +181,18 @@ Status CheckWrites(const tflite::TfLiteContext& context, std::span<const Verdict
 // writes the state follows the order of the plan, which partitions may change.
 void WithdrawSharedStates(const tflite::TfLiteContext& context, std::span<Verdict> verdicts) {
   if (std::ranges::all_of(verdicts, &Verdict::claimed)) return;
-  const auto states = [&](const Verdict& verdict) {
-    return verdict.inputs | std::views::filter([&](int tensor) {
-             return IsIndex(tensor, context.tensors_size) && context.tensors[tensor].is_variable;
-           });
+  const auto is_state = [&](int tensor) {
+    return IsIndex(tensor, context.tensors_size) && context.tensors[tensor].is_variable;
   };
   std::map<int, int> users;  // by the state's tensor
   for (const Verdict& verdict : verdicts) {
-    for (const int state : states(verdict)) ++users[state];
+    for (const int tensor : verdict.inputs) {
+      if (is_state(tensor)) ++users[tensor];
+    }
   }
+  const auto is_shared = [&](int tensor) { return is_state(tensor) && users[tensor] > 1; };
   for (Verdict& verdict : verdicts) {
-    const auto is_shared = [&](int state) { return users[state] > 1; };
-    if (!verdict.claimed || std::ranges::none_of(states(verdict), is_shared)) continue;
+    if (!verdict.claimed || std::ranges::none_of(verdict.inputs, is_shared)) continue;
     verdict.claimed = false;
     verdict.reason = "shares its state with other nodes of a graph that is not taken whole";
   }

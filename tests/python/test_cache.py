@@ -84,6 +84,13 @@ def test_another_process_maps_the_file(tool, load_delegate, delegate_path, tmp_p
     assert shown.split()[-1] == "True"
 
 
+def multiplies_bytes():
+    """Whether the machine, and FUSELITE_ISA where it is set, has dot products of bytes."""
+    flags = pathlib.Path("/proc/cpuinfo").read_text().split()
+    level = os.environ.get("FUSELITE_ISA", "")
+    return any(name in flags for name in ("avx512_vnni", "avx_vnni", "asimddp")) and (not level or "vnni" in level)
+
+
 def test_signatures_share_one_file(tool, tmp_path):
     path, cache = tmp_path / "decoder.tflite", tmp_path / "cache"
     tool("zoo", "decoder", "-o", path)
@@ -92,7 +99,9 @@ def test_signatures_share_one_file(tool, tmp_path):
         tool(*command, *more).splitlines()[0] for more in ([], ["--cache_dir", cache], ["--cache_dir", cache])
     )
     assert expected == cold == warm
-    assert [file.stat().st_size < 1.3 * path.stat().st_size for file in cache.iterdir()] == [True]
+    # Where nothing multiplies bytes, several rows take weights as wide as their products.
+    bound = 1.3 if multiplies_bytes() else 2.7
+    assert [file.stat().st_size < bound * path.stat().st_size for file in cache.iterdir()] == [True]
 
 
 def test_shapes_share_one_file(tool, load_delegate, tmp_path):

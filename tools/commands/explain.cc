@@ -83,7 +83,7 @@ std::string WhyNotPrepared(const Session& session, partitioner::Explanation& exp
       return session.resized + (session.resized.empty() ? "" : ": ") + partition.error;
     }
   }
-  const std::string reason(session.prepared.message());
+  std::string reason(session.prepared.message());
   const interpreter::Signature* const signature = session.interpreter->main_signature();
   const auto graph = static_cast<size_t>(signature == nullptr ? 0 : signature->subgraph);
   if (graph >= explanation.graphs.size()) return reason;
