@@ -66,12 +66,13 @@ Function Relu(const Scales& s, float low, float high) {
   };
 }
 
-Function LeakyRelu(const Scales& s, float alpha) {
-  return [=, identity = Multiplier(s.in / s.out),
-          scaled = Multiplier(s.in * alpha / s.out)](int32_t x) {
+Result<Function> LeakyRelu(const Scales& s, float alpha) {
+  if (!std::isfinite(s.in * alpha / s.out)) return Unsupported("does not take alpha ", alpha);
+  return Function([=, identity = Multiplier(s.in / s.out),
+                   scaled = Multiplier(s.in * alpha / s.out)](int32_t x) {
     const int32_t centred = x - s.in_zero;
     return s.out_zero + (centred >= 0 ? identity(centred) : scaled(centred));
-  };
+  });
 }
 
 Function Abs(const Scales& s) {

@@ -205,6 +205,16 @@ TEST(QuantizedElementwiseTest, DivisionByTheZeroPointFailsTheRun) {
   EXPECT_EQ(tester.Run("reference", Isa::kScalar).status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST(QuantizedElementwiseTest, RefusesASlopeThatIsNoNumber) {
+  for (const float alpha : {NAN, INFINITY}) {
+    OpTester tester("LEAKY_RELU");
+    tester.Input(TestTensor({.type = DataType::kUInt8, .shape = {2}, .quantization = {{1}, {0}}}));
+    tester.Output(DataType::kUInt8, {{1}, {0}});
+    tester.params<LeakyReluParams>().alpha = alpha;
+    EXPECT_EQ(tester.Infer().code(), StatusCode::kUnsupported) << alpha;
+  }
+}
+
 TEST(QuantizedElementwiseTest, RefusesWhatTfLiteComputesOtherwise) {
   const auto infer = [](std::string_view name, DataType type, float x, float y, float out) {
     OpTester tester(name);
