@@ -58,17 +58,6 @@ class Result:
     coverage: dict = dataclasses.field(default_factory=dict)
 
 
-def interpret(model, delegates=(), **options):
-    interpreter = litert.Interpreter(
-        model_content=model,
-        experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
-        experimental_delegates=list(delegates),
-        **options,
-    )
-    interpreter.allocate_tensors()
-    return interpreter
-
-
 def own_outputs(model, inputs, delegate_path, options):
     """Of the second of two invokes in our own interpreter; None where it lacks an operator that the delegate left."""
     try:
@@ -158,7 +147,7 @@ def perturbed(graph, inputs, rng):
         values = np.asarray(values)
         return (values * (1 + PERTURBATION * rng.uniform(-1, 1, values.shape))).astype(np.float32)
 
-    interpreter = interpret(graph.model(change))
+    interpreter = running.interpret(graph.model(change))
     return outputs_of(interpreter, [change(x) if x.dtype == np.float32 else x for x in inputs])
 
 
@@ -175,7 +164,7 @@ def compared(model, inputs, delegate_path, host, options):
     """(the delegate's outputs or None, whether it took part)."""
     if host == "own":
         return own_outputs(model, inputs, delegate_path, options), True
-    interpreter = interpret(model, [litert.load_delegate(str(delegate_path), options)])
+    interpreter = running.interpret(model, [litert.load_delegate(str(delegate_path), options)])
     return outputs_of(interpreter, inputs), running.delegate_kernels(interpreter) > 0
 
 
@@ -197,7 +186,7 @@ def subject(seed, type_name, steps=()):
     graph = TYPES[type_name](seed)
     graph.grow(*[steps] if steps else [])
     model, rng = graph.model(), np.random.default_rng([seed, 1])
-    reference = interpret(model, experimental_preserve_all_tensors=True)
+    reference = running.interpret(model, experimental_preserve_all_tensors=True)
     inputs = random_inputs(graph, reference, rng)
     expected = outputs_of(reference, inputs)
     return Subject(graph, model, reference, inputs, expected, [("litert", {}), switched(rng)], rng)

@@ -121,7 +121,7 @@ def _without_one(case, values, fails):
 def _reference_values(case):
     """What each tensor of the main graph holds behind LiteRT's reference kernels, where numpy has its type and it is no
     state."""
-    reference = random_check.interpret(case.bytes, experimental_preserve_all_tensors=True)
+    reference = running.interpret(case.bytes, experimental_preserve_all_tensors=True)
     running.run(reference, case.inputs)
     values = {}
     for detail in reference.get_tensor_details():
@@ -162,7 +162,7 @@ def _end_with(judge):
 
 def _judge(case, delegate_path, settings, places):
     try:
-        expected = random_check.outputs_of(random_check.interpret(case.bytes), case.inputs)
+        expected = random_check.outputs_of(running.interpret(case.bytes), case.inputs)
     except (RuntimeError, ValueError):
         return False
     for host, options in settings:

@@ -24,6 +24,17 @@ def delegated(model, delegate, shapes=None, **options):
     return _prepared(interpreter, shapes)
 
 
+def interpret(content, delegates=(), kernels=Resolver.BUILTIN_REF, **options):
+    """An interpreter of a model's bytes, with these of LiteRT's kernels beside the delegates."""
+    interpreter = litert.Interpreter(
+        model_content=bytes(content),
+        experimental_op_resolver_type=kernels,
+        experimental_delegates=list(delegates),
+        **options,
+    )
+    return _prepared(interpreter, None)
+
+
 def _prepared(interpreter, shapes):
     for detail, shape in zip(interpreter.get_input_details(), shapes or []):
         interpreter.resize_tensor_input(detail["index"], shape)
@@ -58,6 +69,11 @@ def quantize(real, detail):
 def run(interpreter, inputs):
     """The outputs, as copies. Variables start at zero."""
     interpreter.reset_all_variables()
+    return invoke(interpreter, inputs)
+
+
+def invoke(interpreter, inputs):
+    """The outputs, as copies. Variables are as the last invoke has left them."""
     for detail, value in zip(interpreter.get_input_details(), inputs):
         interpreter.set_tensor(detail["index"], value)
     interpreter.invoke()

@@ -4,15 +4,11 @@ import drawn_digits
 import numpy as np
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 
 def right(model, delegates, images, labels):
     """How many images are read as their labels."""
-    interpreter = litert.Interpreter(
-        model_content=model, experimental_op_resolver_type=running.Resolver.BUILTIN_REF, experimental_delegates=delegates
-    )
-    interpreter.allocate_tensors()
+    interpreter = running.interpret(model, delegates)
     assert running.delegate_kernels(interpreter) == len(delegates)
     detail = interpreter.get_input_details()[0]
     return sum(

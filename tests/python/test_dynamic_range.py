@@ -4,7 +4,6 @@ import graphs
 import numpy as np
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 
 def pixels(shape):
@@ -40,12 +39,7 @@ def test_halves_are_rounded_before_the_zero_point_is_added(name, options, load_d
     model, values = bytes(layer(name, shape)), pixels(shape)
 
     def outputs(delegates):
-        host = litert.Interpreter(
-            model_content=model,
-            experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
-            experimental_delegates=delegates,
-        )
-        host.allocate_tensors()
+        host = running.interpret(model, delegates)
         assert running.delegate_kernels(host) == len(delegates)
         return running.run(host, [values])[0]
 

@@ -5,7 +5,6 @@ import numpy as np
 import own_interpreter
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 SCALES = [(4.7e-8, 2.3e-8), (1e-6, 1e-7), (3e-5, 1e-4), (1e-3, 30.0), (4.7e-10, 1e-3), (0.05, 0.04)]
 
@@ -80,17 +79,8 @@ def check(name, fields, values, scales, zero_points, load_delegate):
 
 
 def compare(model, values, load_delegate):
-    def in_litert(delegates):
-        host = litert.Interpreter(
-            model_content=model,
-            experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
-            experimental_delegates=delegates,
-        )
-        host.allocate_tensors()
-        return host
-
-    expected = running.run(in_litert([]), [values])[0]
-    delegated = in_litert([load_delegate()])
+    expected = running.run(running.interpret(model), [values])[0]
+    delegated = running.interpret(model, [load_delegate()])
     assert running.delegate_kernels(delegated) == 1
     np.testing.assert_array_equal(running.run(delegated, [values])[0], expected)
     np.testing.assert_array_equal(own_interpreter.Interpreter(model).run([values])[0], expected)

@@ -4,7 +4,6 @@ import graphs
 import numpy as np
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 FUNCTIONS = {
     **dict.fromkeys(["ABS", "CEIL", "COS", "ELU", "EXP", "FLOOR", "HARD_SWISH", "LOGISTIC", "NEG", "RELU", "RELU6"], (-4, 4)),
@@ -28,12 +27,7 @@ OPTIONS = {
 
 
 def outputs(model, values, delegates):
-    host = litert.Interpreter(
-        model_content=model,
-        experimental_op_resolver_type=running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        experimental_delegates=delegates,
-    )
-    host.allocate_tensors()
+    host = running.interpret(model, delegates, running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
     assert running.delegate_kernels(host) == len(delegates)
     return running.run(host, [values])[0]
 

@@ -7,7 +7,6 @@ import graphs
 import numpy as np
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 VALUES = np.array([[3e38, -3e38, np.inf, -np.inf, np.nan, 1.5]], np.float32)
 SHAPE = VALUES.shape
@@ -43,9 +42,7 @@ FUSED = {
 def outputs_of(build, values, resolver, delegates=()):
     g = graphs.Graph()
     model = g.build([build(g, g.input(SHAPE))])
-    host = litert.Interpreter(model_content=model, experimental_op_resolver_type=resolver, experimental_delegates=delegates)
-    host.allocate_tensors()
-    return running.run(host, [values])[0]
+    return running.run(running.interpret(model, delegates, resolver), [values])[0]
 
 
 def with_infinities(values):

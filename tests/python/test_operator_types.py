@@ -15,7 +15,7 @@ import running
 from ai_edge_litert import schema_py_generated as schema
 from operator_cases.case import Case
 from operator_cases.typed import apply, given
-from test_operators import check, interpret, second_run
+from test_operators import check, second_run
 
 SEEDS = 60  # of each case: enough to draw each of its types
 PER_ROW = 3
@@ -94,7 +94,7 @@ def test_litert_refuses_short_floats(name, row):
 
     drawn_case = Case(name, grow, 0)
     with pytest.raises(RuntimeError, match="support"):
-        second_run(interpret(drawn_case.model(), running.Resolver.BUILTIN_REF), list(drawn_case.feeds.values()))
+        second_run(running.interpret(drawn_case.model()), list(drawn_case.feeds.values()))
 
 
 def fits(row, inputs, outputs):

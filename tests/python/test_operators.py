@@ -11,24 +11,15 @@ import operator_cases
 import own_interpreter
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 
 SEED, COUNT = int(os.environ.get("FUSELITE_SEED", 0)), int(os.environ.get("FUSELITE_CASES", 25))
-
-
-def interpret(model, resolver, delegates=()):
-    interpreter = litert.Interpreter(
-        model_content=model, experimental_op_resolver_type=resolver, experimental_delegates=list(delegates)
-    )
-    interpreter.allocate_tensors()
-    return interpreter
 
 
 def resolver(case, model):
     """LiteRT's reference kernels, unless they lack the operator or are wrong."""
     try:
         if case.reference:
-            interpret(model, running.Resolver.BUILTIN_REF)
+            running.interpret(model)
             return running.Resolver.BUILTIN_REF
     except (RuntimeError, ValueError) as error:
         if "Didn't find op" not in str(error):
@@ -65,9 +56,9 @@ def check(name, seed, load_delegate, folder, variant=None):
         variant(case)
     model = case.model()
     kernels, feeds = resolver(case, model), [case.feeds[value.index] for value in case.g.inputs]
-    expected = second_run(interpret(model, kernels), feeds)
+    expected = second_run(running.interpret(model, kernels=kernels), feeds)
     explain = folder / "explain.json"
-    hosted = interpret(model, kernels, [load_delegate(explain_file=explain)])
+    hosted = running.interpret(model, [load_delegate(explain_file=explain)], kernels)
     left = [node["reason"] for node in running.explanation(explain)["nodes"] if not node["claimed"]]
     assert not left, left
     outputs = {"in LiteRT": second_run(hosted, feeds)}

@@ -7,7 +7,6 @@ import graphs
 import numpy as np
 import running
 import vectors
-from ai_edge_litert import interpreter as litert
 from ai_edge_litert import schema_py_generated as schema
 
 BEFORE, WIDER = 1, 3  # elements before the operand's rows, and how many more the larger rows have
@@ -116,13 +115,7 @@ class Wrapped:
 
 
 def run(model, inputs, delegates=()):
-    interpreter = litert.Interpreter(
-        model_content=model,
-        experimental_op_resolver_type=running.Resolver.BUILTIN_REF,
-        experimental_delegates=list(delegates),
-    )
-    interpreter.allocate_tensors()
-    return running.run(interpreter, inputs)
+    return running.run(running.interpret(model, delegates), inputs)
 
 
 def agree(actual, expected):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import random_check
 import random_shrink
+import running
 from ai_edge_litert import interpreter as litert
 
 
@@ -30,7 +31,7 @@ def test_each_operator_alone_can_be_what_is_left(type_name):
         smaller = random_shrink.shrink(case, lambda c, name=name: name in c.names())
         assert smaller.names() == [name]
         # It still runs, with the values that the operators before it had given.
-        interpreter = random_check.interpret(smaller.bytes)
+        interpreter = running.interpret(smaller.bytes)
         random_check.outputs_of(interpreter, smaller.inputs)
         assert len(smaller.bytes) <= len(case.bytes)
 
@@ -63,9 +64,9 @@ def test_a_difference_is_shrunk_saved_and_differs_again(delegate_path, tmp_path)
     path = random_shrink.save(smaller, tmp_path, "found")
     inputs = np.load(path.with_suffix(".npz"))
     inputs = [inputs[f"input{i}"] for i in range(len(inputs.files))]
-    expected = random_check.outputs_of(random_check.interpret(path.read_bytes()), inputs)
+    expected = random_check.outputs_of(running.interpret(path.read_bytes()), inputs)
     delegate = litert.load_delegate(str(delegate_path), {})
-    actual = random_check.outputs_of(random_check.interpret(path.read_bytes(), [delegate]), inputs)
+    actual = random_check.outputs_of(running.interpret(path.read_bytes(), [delegate]), inputs)
     assert any((a != e).any() for a, e in zip(actual, expected, strict=True))
 
 

@@ -5,21 +5,15 @@ import numpy as np
 import own_interpreter
 import pytest
 import running
-from ai_edge_litert import interpreter as litert
 from test_variables import SHAPE, Stateful, initializer
 
 F32 = np.float32
 
 
 def runs(model, inputs, delegates=()):
-    """The outputs of one invoke after the other in LiteRT."""
-    host = litert.Interpreter(
-        model_content=model,
-        experimental_op_resolver_type=running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-        experimental_delegates=list(delegates),
-    )
-    host.allocate_tensors()
-    return [[output.copy() for output in running.run(host, values)] for values in inputs]
+    """The outputs of one invoke after the other in LiteRT, each of which begins with the states of the one before."""
+    host = running.interpret(model, delegates, running.Resolver.BUILTIN_WITHOUT_DEFAULT_DELEGATES)
+    return [running.invoke(host, values) for values in inputs]
 
 
 def assert_as_litert(model, inputs, delegate, exact=False):

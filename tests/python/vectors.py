@@ -63,7 +63,7 @@ def draw(folder):
 
 def _draw_one(folder, kind, seed):
     subject, name = random_check.subject(seed, kind), f"{kind}_{seed}"
-    expected = running.run(random_check.interpret(subject.model), subject.inputs)
+    expected = running.run(running.interpret(subject.model), subject.inputs)
     (folder / f"{name}.tflite").write_bytes(subject.model)
     values = {f"in{i}": value for i, value in enumerate(subject.inputs)} | {f"out{i}": y for i, y in enumerate(expected)}
     np.savez(folder / f"{name}.npz", **values)

@@ -130,9 +130,11 @@ Result<Decoded> Decode(const std::string& path, int channels) {
   if (bytes.starts_with('\xFF') && HasLongTables({data, bytes.size()})) {
     return InvalidArgument(path, ": cannot be decoded: a table of more than 256 symbols");
   }
-  const Status cut = InvalidArgument(path, ": cannot be decoded: the file is cut off after ",
-                                     bytes.size(), " bytes");
-  if (bytes.starts_with("\x89PNG\r\n\x1a\n") && IsCutPng({data, bytes.size()})) return cut;
+  const auto cut = [&] {
+    return InvalidArgument(path, ": cannot be decoded: the file is cut off after ", bytes.size(),
+                           " bytes");
+  };
+  if (bytes.starts_with("\x89PNG\r\n\x1a\n") && IsCutPng({data, bytes.size()})) return cut();
   Decoded image;
   int in_file;
   if (stbi_info_from_memory(data, size, &image.width, &image.height, &in_file) == 0) {
@@ -144,7 +146,7 @@ Result<Decoded> Decode(const std::string& path, int channels) {
     return InvalidArgument(path, ": has ", image.width, " x ", height, " pixels, from 1 to ",
                            kMaxPixels, " are taken");
   }
-  if (bytes.starts_with("BM") && IsCutBmp({data, bytes.size()}, image.width, height)) return cut;
+  if (bytes.starts_with("BM") && IsCutBmp({data, bytes.size()}, image.width, height)) return cut();
   image.channels = channels;
   image.pixels.reset(
       stbi_load_from_memory(data, size, &image.width, &image.height, &in_file, channels));
