@@ -43,13 +43,20 @@ Status InferReduceWindow(OpDescription& op) {
   return InferWindows(op, window, FunctionOf(op));
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildReduceWindow}};
+constexpr Candidate kCandidates[] = {{"highway", BuildReduceWindowRows},
+                                     {"reference", BuildReduceWindow}};
 
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildReduceWindow(const OpDescription& op, const BuildContext&) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<WindowDim> window, ReadWindow(op));
   return BuildWindows(op, window, FunctionOf(op));
+}
+
+Result<std::unique_ptr<Kernel>> BuildReduceWindowRows(const OpDescription& op,
+                                                      const BuildContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<WindowDim> window, ReadWindow(op));
+  return BuildWindowRows(op, window, FunctionOf(op), context);
 }
 
 const OperatorDef& ReduceWindowOperator() {

@@ -27,12 +27,20 @@ struct WindowDim {
   Result<int64_t> Positions(int64_t extent) const;
 };
 
+inline constexpr int kMaxWindowRank = 6;
+
 // (input, initial value, ...): output[o] = f(.. f(f(initial, x0), x1) ..) over x =
 // input[o * stride + w * dilation] for all w of the window in order; one entry of `window` for each
-// dimension, at most 6. Integers wrap around; bool is computed as int8. Dense operands.
+// dimension, at most kMaxWindowRank. Integers wrap around; bool is computed as int8. Dense
+// operands.
 Result<std::unique_ptr<Kernel>> BuildWindows(const OpDescription& op,
                                              const std::vector<WindowDim>& window,
                                              WindowFunction function);
+// The same values, whole rows at a time.
+Result<std::unique_ptr<Kernel>> BuildWindowRows(const OpDescription& op,
+                                                const std::vector<WindowDim>& window,
+                                                WindowFunction function,
+                                                const BuildContext& context);
 // Sets the output's shape and checks what BuildWindows() relies on.
 Status InferWindows(OpDescription& op, const std::vector<WindowDim>& window,
                     WindowFunction function);
@@ -40,5 +48,6 @@ Status InferWindows(OpDescription& op, const std::vector<WindowDim>& window,
 // REDUCE_WINDOW's operands: window, strides and dilations are int64 constants with an entry for
 // each dimension.
 Result<std::unique_ptr<Kernel>> BuildReduceWindow(const OpDescription&, const BuildContext&);
+Result<std::unique_ptr<Kernel>> BuildReduceWindowRows(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

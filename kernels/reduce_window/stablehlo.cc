@@ -50,7 +50,12 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
   return BuildWindows(op, ReadWindow(op), op.params.as<StablehloReduceWindowParams>().function);
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+Result<std::unique_ptr<Kernel>> BuildRows(const OpDescription& op, const BuildContext& context) {
+  return BuildWindowRows(op, ReadWindow(op), op.params.as<StablehloReduceWindowParams>().function,
+                         context);
+}
+
+constexpr Candidate kCandidates[] = {{"highway", BuildRows}, {"reference", Build}};
 
 }  // namespace
 

@@ -1,41 +1,12 @@
 #include <array>
-#include <type_traits>
 
 #include "kernels/make_kernel.h"
+#include "kernels/reduce_window/combine.h"
 #include "kernels/reduce_window/reduce_window.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
-
-constexpr int kMaxRank = 6;
-
-// As the unsigned integer of 64 bits, whose low bits are what the type would have.
-template <class T, class F>
-T Wrapped(T x, T y, F f) {
-  if constexpr (std::is_integral_v<T>) {
-    return static_cast<T>(f(static_cast<uint64_t>(x), static_cast<uint64_t>(y)));
-  } else {
-    return f(x, y);
-  }
-}
-
-template <WindowFunction kFunction, class T>
-T Combine(T x, T y) {
-  if constexpr (kFunction == WindowFunction::kAdd) {
-    return Wrapped(x, y, [](auto a, auto b) { return a + b; });
-  } else if constexpr (kFunction == WindowFunction::kMul) {
-    return Wrapped(x, y, [](auto a, auto b) { return a * b; });
-  } else if constexpr (kFunction == WindowFunction::kMinimum) {
-    return x <= y ? x : y;
-  } else if constexpr (kFunction == WindowFunction::kMaximum) {
-    return x >= y ? x : y;
-  } else if constexpr (kFunction == WindowFunction::kAll) {
-    return static_cast<T>(x && y);
-  } else {
-    return static_cast<T>(x || y);
-  }
-}
 
 // Unit: one element of the output.
 template <class T, WindowFunction kFunction>
@@ -57,7 +28,7 @@ class Windows {
     const auto* in = static_cast<const T*>(args.inputs[0]);
     const auto initial = *static_cast<const T*>(args.inputs[1]);
     for (int64_t o = begin; o < end; ++o) {
-      std::array<int64_t, kMaxRank> start{};
+      std::array<int64_t, kMaxWindowRank> start{};
       int64_t rest = o;
       for (int d = rank_ - 1; d >= 0; --d) {
         start[d] = rest % dims_[d].positions * dims_[d].window.stride - dims_[d].window.low;
@@ -78,7 +49,7 @@ class Windows {
     int64_t terms;  // of the window in the dimensions behind
   };
 
-  void Reduce(int d, const T* in, const std::array<int64_t, kMaxRank>& start, T initial,
+  void Reduce(int d, const T* in, const std::array<int64_t, kMaxWindowRank>& start, T initial,
               T& total) const {
     const Dim& dim = dims_[d];
     for (int64_t w = 0; w < dim.window.size; ++w) {
@@ -99,7 +70,7 @@ class Windows {
   }
 
   int rank_;
-  std::array<Dim, kMaxRank> dims_{};
+  std::array<Dim, kMaxWindowRank> dims_{};
 };
 
 template <class T, WindowFunction kFunction>
@@ -148,8 +119,8 @@ Status InferWindows(OpDescription& op, const std::vector<WindowDim>& window,
   if (function < WindowFunction::kAdd || function > WindowFunction::kAny) {
     return InvalidArgument("the function ", static_cast<int>(function), " is unknown");
   }
-  if (in.shape.rank() < 1 || in.shape.rank() > kMaxRank) {
-    return Unsupported("does not take rank ", in.shape.rank(), ", not 1 to ", kMaxRank);
+  if (in.shape.rank() < 1 || in.shape.rank() > kMaxWindowRank) {
+    return Unsupported("does not take rank ", in.shape.rank(), ", not 1 to ", kMaxWindowRank);
   }
   if (op.inputs[1].elements() < 1) return InvalidArgument("no initial value");
   std::vector<int64_t> dims;
