@@ -14,6 +14,7 @@
 #include "kernels/short_floats.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/short_floats-inl.h"
+#include "kernels/simd_math/sines-inl.h"
 #include "kernels/tail/float_stages-inl.h"
 #include "runtime/tflite_builtin_codes.h"
 

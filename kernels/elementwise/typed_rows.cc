@@ -157,14 +157,19 @@ TypedRow ForIntegers(DataType type) {
 
 template <class F>
 TypedRow ForSums(DataType type) {
-  if (type == DataType::kBool) return nullptr;
-  return type == DataType::kFloat32 ? &Row<float, F> : ForSigned<F>(WithSign(type));
+  switch (type) {
+    case DataType::kBool: return nullptr;
+    case DataType::kFloat32: return &Row<float, F>;
+    case DataType::kFloat64: return &Row<double, F>;
+    default: return ForSigned<F>(WithSign(type));
+  }
 }
 
 TypedRow ForProducts(DataType type) {
   if (type == DataType::kBool) return nullptr;
   switch (WithSign(type)) {
     case DataType::kFloat32: return &Row<float, MulOf>;
+    case DataType::kFloat64: return &Row<double, MulOf>;
     case DataType::kInt8: return &Row<int8_t, ByteMulOf>;
     case DataType::kInt16: return &Row<int16_t, MulOf>;
     case DataType::kInt32: return &Row<int32_t, MulOf>;
@@ -177,6 +182,7 @@ template <class F>
 TypedRow ForExtremes(DataType type) {
   switch (type) {
     case DataType::kFloat32: return &Row<float, F>;
+    case DataType::kFloat64: return &Row<double, F>;
     case DataType::kUInt16: return &Row<uint16_t, F>;
     case DataType::kUInt32: return &Row<uint32_t, F>;
     case DataType::kUInt64: return &Row<uint64_t, F>;

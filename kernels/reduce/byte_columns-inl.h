@@ -151,6 +151,20 @@ HWY_INLINE void ForRows(const ReducePlan& plan, const uint8_t* in, size_t n, Row
   }
 }
 
+// Adds the rows of n sums from `parts` up to `end` to totals[0, n), which stay in a register over
+// all of them: through memory each row would wait for the one before. Vectors reach beyond the n
+// sums of a row, for which there is room behind the last one and behind the totals.
+HWY_INLINE void AddParts(const uint32_t* parts, const uint32_t* end, size_t n, uint32_t* totals) {
+  const hn::CappedTag<uint32_t, 16> d;
+  for (size_t c = 0; c < n; c += hn::Lanes(d)) {
+    auto total = hn::LoadU(d, totals + c);
+    for (const uint32_t* part = parts; part != end; part += n) {
+      total = hn::Add(total, hn::LoadU(d, part + c));
+    }
+    hn::StoreU(total, d, totals + c);
+  }
+}
+
 HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
                            uint32_t* totals, size_t n) {
   ForRows(
@@ -158,15 +172,10 @@ HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t fl
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
       [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        // Sixteen channels at a time; no more than n of a part count, behind the last is room.
         HWY_ALIGN uint32_t parts[kJoinedColumns + 16] = {};
         const size_t wide = together * n;
         SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
-        for (const uint32_t* part = parts; part != parts + wide; part += n) {
-          for (size_t c = 0; c < n; c += 16) {
-            for (size_t l = 0; l < 16; ++l) totals[c + l] += part[c + l];
-          }
-        }
+        AddParts(parts, parts + wide, n, totals);
       });
 }
 

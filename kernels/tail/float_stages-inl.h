@@ -16,6 +16,7 @@
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/simd_math-inl.h"
+#include "kernels/simd_math/sines-inl.h"
 #include "kernels/tail/elementwise_kinds.h"
 
 #if FUSELITE_SIMD_TARGET

@@ -80,6 +80,7 @@ class TestTensor {
     for (int64_t i = 0; !absent() && i < info_.elements(); ++i) {
       switch (info_.type) {
         case DataType::kFloat32: at<float>(i) = random.Float(low, high); break;
+        case DataType::kFloat64: at<double>(i) = random.Float(low, high); break;
         case DataType::kInt8: at<int8_t>(i) = random.Int(low, high); break;
         case DataType::kUInt8: at<uint8_t>(i) = random.Int(low, high); break;
         case DataType::kBool: at<bool>(i) = random.Chance(0.5); break;
