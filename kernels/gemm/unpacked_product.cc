@@ -146,11 +146,13 @@ void UnpackedProduct::AddBias(const KernelArgs& args, int64_t channel, int64_t n
     return;
   }
   auto* const reals = static_cast<float*>(sums);
-  const float* bias = bias_ < 0 ? nullptr : static_cast<const float*>(args.inputs[bias_]) + channel;
-  for (int64_t i = 0; i < n; ++i) {
-    const float sum = bias != nullptr ? reals[i] + bias[i * step] : reals[i];
-    reals[i] = std::min(std::max(sum, floats_.min), floats_.max);
+  if (bias_ >= 0) {
+    const float* const bias = static_cast<const float*>(args.inputs[bias_]) + channel;
+    for (int64_t i = 0; i < n; ++i) reals[i] += bias[i * step];
   }
+  // A copy, which the sums that are written cannot change.
+  const float min = floats_.min, max = floats_.max;
+  for (int64_t i = 0; i < n; ++i) reals[i] = std::min(std::max(reals[i], min), max);
 }
 
 void UnpackedProduct::StoreDown(const KernelArgs& args, void* sums, int64_t n,
@@ -186,12 +188,16 @@ void UnpackedProduct::Dequantize(const KernelArgs& args, float scale, int64_t ch
                  .to = static_cast<float*>(sums)});
 }
 
+std::byte* UnpackedProduct::Output(const KernelArgs& args, int64_t row, int64_t channel) const {
+  const int64_t out_bytes = BitWidth(output_.type) / 8;
+  return static_cast<std::byte*>(args.outputs[0]) + (row * output_.pitch() + channel) * out_bytes;
+}
+
 void UnpackedProduct::Store(const KernelArgs& args, void* sums, int64_t n, int64_t row,
                             int64_t channel) const {
   const bool real = type_ == DataType::kFloat32, down = line_input_ == 1;
-  const int64_t out_bytes = BitWidth(output_.type) / 8;
-  auto* const to =
-      static_cast<std::byte*>(args.outputs[0]) + (row * output_.pitch() + channel) * out_bytes;
+  std::byte* const to = Output(args, row, channel);
+  if (sums == to) return;
   // The function for any tail takes 30 ns to leave a single sum as it is (Zen 4).
   if (real && alike_) return StoreReals(sums, n, down ? output_.pitch() : 1, to);
   if (down && alike_) return StoreDown(args, sums, n, to);
@@ -212,12 +218,14 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
                           int64_t row, int64_t channel) const {
   const bool down = line_input_ == 1;
   const auto* values = static_cast<const std::byte*>(args.inputs[down ? 0 : 1]);
-  void* const sums = args.scratch + line_bytes_;
+  // Sums of floats that no tail changes are made where they stay.
+  const bool in_place = type_ == DataType::kFloat32 && alike_ && !down;
   const Line prepared = PrepareLine(args, line);
   const int64_t step = term_step_ > 0 ? 1 : depth_;
   for (int64_t first = 0; first < n; first += kBlock) {
     const int64_t count = std::min(kBlock, n - first);
     const int64_t to_row = down ? row + first : row, to_channel = down ? channel : channel + first;
+    void* const sums = in_place ? Output(args, to_row, to_channel) : args.scratch + line_bytes_;
     sums_({.x = prepared.values,
            .w = values + (others + first * step) * other_bytes_,
            .depth = depth_,

@@ -84,7 +84,46 @@ HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
 // Units that are summed at once: two rows of lanes hide the latency of additions.
 constexpr int kFloatUnits = HWY_MAX(8, hn::MaxLanes(hn::ScalableTag<float>()));
 
+// Lane i is the sum of unit i, each of kDepth terms that follow those of the one before.
+template <int kDepth>
+HWY_INLINE auto ShallowSums(const float* x, const float* w) {
+  const hn::ScalableTag<float> d;
+  hn::Vec<decltype(d)> terms[4];
+  if constexpr (kDepth == 2) hn::LoadInterleaved2(d, w, terms[0], terms[1]);
+  if constexpr (kDepth == 3) hn::LoadInterleaved3(d, w, terms[0], terms[1], terms[2]);
+  if constexpr (kDepth == 4) hn::LoadInterleaved4(d, w, terms[0], terms[1], terms[2], terms[3]);
+  auto sum = hn::Mul(hn::Set(d, x[0]), terms[0]);
+  HWY_UNROLL(4)
+  for (int k = 1; k < kDepth; ++k) sum = hn::MulAdd(hn::Set(d, x[k]), terms[k], sum);
+  return sum;
+}
+
+// Units of two to four terms, of which a vector for each unit would hold little: a vector holds one
+// term of several units. Points by a rotation are such a product.
+template <int kDepth>
+HWY_INLINE void ShallowFloatRow(const UnpackedRow& row) {
+  const hn::ScalableTag<float> d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto *x = static_cast<const float*>(row.x), *w = static_cast<const float*>(row.w);
+  auto* const sums = static_cast<float*>(row.sums);
+  int64_t u = 0;
+  for (; u + lanes <= row.units; u += lanes) {
+    hn::StoreU(ShallowSums<kDepth>(x, w + u * kDepth), d, sums + u);
+  }
+  if (u == row.units) return;
+  const int64_t left = row.units - u;
+  HWY_ALIGN float last[kDepth * hn::MaxLanes(d)] = {};
+  std::copy_n(w + u * kDepth, left * kDepth, last);
+  StorePartial(ShallowSums<kDepth>(x, last), d, sums + u, left);
+}
+
 void FloatRow(const UnpackedRow& row) {
+  switch (row.depth) {
+    case 2: return ShallowFloatRow<2>(row);
+    case 3: return ShallowFloatRow<3>(row);
+    case 4: return ShallowFloatRow<4>(row);
+    default: break;
+  }
   int64_t u = 0;
   for (; u + kFloatUnits <= row.units; u += kFloatUnits) FloatSums<kFloatUnits>(row, u);
   for (; u < row.units; ++u) FloatSums<1>(row, u);
