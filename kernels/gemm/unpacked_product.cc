@@ -1,6 +1,7 @@
 #include "kernels/gemm/unpacked_product.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
@@ -16,14 +17,15 @@ const To* Gathered(const void* from, int64_t at, int64_t step, int64_t n, int32_
   return to;
 }
 
-void StoreReals(const void* sums, int64_t n, int64_t step, std::byte* to) {
-  const auto* from = static_cast<const float*>(sums);
-  auto* const reals = reinterpret_cast<float*>(to);
+// To every `step`-th value, which has the sums' type.
+void StoreSums(const void* sums, int64_t n, int64_t step, std::byte* to) {
+  const auto* from = static_cast<const std::byte*>(sums);
+  constexpr int64_t kBytes = sizeof(int32_t);
   if (step == 1) {
-    std::copy_n(from, n, reals);
+    std::memcpy(to, from, n * kBytes);
     return;
   }
-  for (int64_t i = 0; i < n; ++i) reals[i * step] = from[i];
+  for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * step * kBytes, from + i * kBytes, kBytes);
 }
 
 bool OneScale(const TailStage& stage) {
@@ -87,6 +89,7 @@ Status UnpackedProduct::MakeTail(const OpDescription& op, const UnpackedFormat& 
   if (type_ != DataType::kFloat32) {
     FUSELITE_ASSIGN_OR_RETURN(
         bytes_, MakeQuantizedTail(op, format.activation, format.bias_hint, format.channels));
+    unchanged_ = output_.type == DataType::kInt32 && bytes_.tail.stages.empty();
     alike_ = BitWidth(output_.type) == 8 && op.tail.empty() &&
              std::ranges::all_of(bytes_.tail.stages, OneScale);
     return Status();
@@ -97,7 +100,7 @@ Status UnpackedProduct::MakeTail(const OpDescription& op, const UnpackedFormat& 
     FUSELITE_ASSIGN_OR_RETURN(hybrid_, MakeHybridTail(op, format.activation, format.channels));
     floats_ = hybrid_->tail;
   }
-  alike_ = floats_.rest.empty();
+  unchanged_ = floats_.rest.empty();
   return Status();
 }
 
@@ -199,7 +202,7 @@ void UnpackedProduct::Store(const KernelArgs& args, void* sums, int64_t n, int64
   std::byte* const to = Output(args, row, channel);
   if (sums == to) return;
   // The function for any tail takes 30 ns to leave a single sum as it is (Zen 4).
-  if (real && alike_) return StoreReals(sums, n, down ? output_.pitch() : 1, to);
+  if (unchanged_) return StoreSums(sums, n, down ? output_.pitch() : 1, to);
   if (down && alike_) return StoreDown(args, sums, n, to);
   apply_(real ? floats_.rest : bytes_.tail, args.inputs,
          {.source = sums,
@@ -218,8 +221,7 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
                           int64_t row, int64_t channel) const {
   const bool down = line_input_ == 1;
   const auto* values = static_cast<const std::byte*>(args.inputs[down ? 0 : 1]);
-  // Sums of floats that no tail changes are made where they stay.
-  const bool in_place = type_ == DataType::kFloat32 && alike_ && !down;
+  const bool in_place = unchanged_ && !down;
   const Line prepared = PrepareLine(args, line);
   const int64_t step = term_step_ > 0 ? 1 : depth_;
   for (int64_t first = 0; first < n; first += kBlock) {

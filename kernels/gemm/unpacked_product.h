@@ -84,7 +84,8 @@ class UnpackedProduct {
   int line_input_ = 0;
   int64_t other_bytes_ = 0;  // of a value
   bool asymmetric_ = false;
-  bool alike_ = false;  // the tail has neither operands nor numbers of single channels
+  bool unchanged_ = false;  // sums, with bias and activation, are the output
+  bool alike_ = false;  // of bytes: the tail has neither operands nor numbers of single channels
   int32_t line_zero_ = 0, others_zero_ = 0;
   int64_t depth_ = 0, line_step_ = 1, term_step_ = 0;
   size_t line_bytes_ = 0;
