@@ -1,5 +1,7 @@
 #include "kernels/source/image_source.h"
 
+#include <algorithm>
+
 #include "kernels/source/padded_image.h"
 #include "kernels/source/transposed_source.h"
 #include "kernels/source/volume_source.h"
@@ -8,11 +10,36 @@ namespace fuselite::kernels {
 
 namespace {
 
+// The rows of each image that windows read: the first `read` of every `stride`. Those between them
+// are a third and more of what a 1x1 filter would copy in vain.
+struct ReadRows {
+  int64_t stride = 1, read = 1;
+
+  static ReadRows Of(const ProductDescription& d) {
+    if (d.parts.size() != 1) return {};
+    const WindowAxis& y = d.parts.front().window.y;
+    return {y.stride, std::min<int64_t>(y.stride, int64_t{y.filter - 1} * y.dilation + 1)};
+  }
+
+  // Calls f(first, last) for the runs of such rows in [begin, end), of images of `height` rows.
+  template <class F>
+  void ForEach(int64_t begin, int64_t end, int64_t height, F f) const {
+    if (read == stride) return f(begin, end);
+    while (begin < end) {
+      const int64_t image_end = std::min(end, begin - begin % height + height);
+      const int64_t at = begin % height % stride;
+      if (at < read) f(begin, std::min(begin + read - at, image_end));
+      begin = std::min(begin + stride - at, image_end);
+    }
+  }
+};
+
 // A copy that CopyRows(from, to, begin, end) makes row by row: PaddedImage, ConvertedImage.
 template <class Image>
 class CopiedSource final : public Source {
  public:
-  CopiedSource(int input, const Image& image) : input_(input), image_(image) {}
+  CopiedSource(int input, const Image& image, ReadRows rows = {})
+      : input_(input), image_(image), rows_(rows) {}
 
   ImageMemory memory() const override {
     return {image_.pixel_bytes(), image_.row_bytes(), image_.image_bytes(), true};
@@ -22,14 +49,19 @@ class CopiedSource final : public Source {
     return {{.units = image_.rows(),
              .grain = image_.grain(),
              .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-               image_.CopyRows(static_cast<const std::byte*>(args.inputs[input_]), args.shared,
-                               begin, end);
+               const auto* in = static_cast<const std::byte*>(args.inputs[input_]);
+               rows_.ForEach(begin, end,
+                             image_.image_bytes() / std::max<int64_t>(1, image_.row_bytes()),
+                             [&](int64_t first, int64_t last) {
+                               image_.CopyRows(in, args.shared, first, last);
+                             });
              }}};
   }
 
  private:
   int input_;
   Image image_;
+  ReadRows rows_;
 };
 
 std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int64_t value_bytes) {
@@ -48,7 +80,7 @@ std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa 
   const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
                           d.pixel_pitch * value_bytes, isa);
   if (!image.needed()) return InputItself(input, d, value_bytes);
-  return std::make_unique<CopiedSource<PaddedImage>>(input, image);
+  return std::make_unique<CopiedSource<PaddedImage>>(input, image, ReadRows::Of(d));
 }
 
 ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa,
@@ -78,7 +110,7 @@ ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorIn
   }
   const ConvertedImage image(d.padding, d.images, d.channels_in, d.pixel_pitch, info.type,
                              info.quantization.zero_point(), format, isa);
-  return {.source = std::make_unique<CopiedSource<ConvertedImage>>(input, image),
+  return {.source = std::make_unique<CopiedSource<ConvertedImage>>(input, image, ReadRows::Of(d)),
           .value_bytes = value_bytes};
 }
 
