@@ -20,6 +20,9 @@ struct Node {
   tflite::TfLiteContext* context = nullptr;  // for `registration.free`
   int index = 0;
   std::string name;  // "CONV_2D", "delegate Fuselite"
+  // It may keep something of its runs behind `user_data` until it is prepared again: an
+  // application's operator, or one that draws numbers. Others keep states in variables alone.
+  bool remembers = false;
 };
 
 }  // namespace fuselite::interpreter

@@ -142,6 +142,7 @@ int Subgraph::AddNode(std::unique_ptr<Node> node) {
   const int length = custom ? added.node.custom_initial_data_size : 0;
   added.node.user_data = CallInit(added.registration, &context_, static_cast<const char*>(buffer),
                                   static_cast<size_t>(length));
+  added.remembers = added.node.user_data != nullptr && added.node.delegate == nullptr;
   return index;
 }
 
@@ -201,20 +202,21 @@ std::string Subgraph::Where(const Node& node) const {
 Status Subgraph::StatusOf(tflite::TfLiteStatus code, const std::string& where) {
   const std::string errors = std::exchange(errors_, {});
   Status failure = std::exchange(failure_, {});
+  const StatusCode told = std::exchange(told_, StatusCode::kInternal);
   if (code == tflite::kTfLiteOk) return Status();
   if (code == tflite::kTfLiteCancelled)
     return Status(StatusCode::kCancelled, where + ": cancelled");
   if (!failure.ok()) return failure.In(where);
   if (code == tflite::kTfLiteUnresolvedOps) return Unsupported(where, ": ", errors);
-  return Status(
-      StatusCode::kInternal,
-      where + ": " + (errors.empty() ? "failed with status " + std::to_string(code) : errors));
+  return Status(told, where + ": " +
+                          (errors.empty() ? "failed with status " + std::to_string(code) : errors));
 }
 
 Status Subgraph::StatusOf(tflite::TfLiteStatus code, const Node& node) {
   if (code != tflite::kTfLiteOk) return StatusOf(code, Where(node));
   errors_.clear();
   failure_ = Status();
+  told_ = StatusCode::kInternal;
   return Status();
 }
 

@@ -88,6 +88,11 @@ class Subgraph {
   // Shapes, memory, kernels. Nothing is done where nothing changed, except that variables are
   // reset.
   Status AllocateTensors();
+  // AllocateTensors(), and nothing is left of runs before: nodes that remember any are prepared
+  // again. Its tensors then lie elsewhere.
+  Status AllocateAnew();
+  // Whether runs change what later ones give: there are variables, or nodes that remember.
+  bool KeepsStates() const;
   Status Invoke();
   void ResetVariables();
 
@@ -142,6 +147,7 @@ class Subgraph {
   std::string Where(const Node& node) const;
 
   // subgraph_memory.cc
+  bool HasNodesThatRemember() const;
   void ForgetMemory();
   void ForgetMemoryOf(tflite::TfLiteTensor& tensor);
   void ForgetMemoryFrom(size_t position);
@@ -202,6 +208,8 @@ class Subgraph {
 
   std::string errors_;  // what ReportError was told since the last Status
   Status failure_;      // what Fail was told since then
+  // Of which kind a delegate said its error is (runtime/failure_context.h) since then.
+  StatusCode told_ = StatusCode::kInternal;
   tflite::IntArrayPtr plan_array_;
   std::vector<tflite::TfLiteDelegateParams> preview_;
 };

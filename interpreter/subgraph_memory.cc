@@ -48,7 +48,9 @@ Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
   TfLiteTensor& tensor = tensors_[tensor_index];
   if (std::ranges::equal(Elements(tensor.dims), dims)) return Status();
   for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] < 0) return InvalidArgument("dimension ", i, " of the new shape is ", dims[i]);
+    if (dims[i] < 0) {
+      return InvalidArgument("dimension ", i, " of the new shape is ", dims[i], ", less than 0");
+    }
   }
   FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
   if (delegates_are_static_) UndoDelegates();
@@ -148,6 +150,19 @@ Status Subgraph::AllocateTensors() {
   }
   ResetVariables();
   return Status();
+}
+
+bool Subgraph::HasNodesThatRemember() const {
+  return std::ranges::any_of(plan_, [&](int index) { return nodes_[index]->remembers; });
+}
+
+bool Subgraph::KeepsStates() const {
+  return HasNodesThatRemember() || std::ranges::any_of(tensors_, &TfLiteTensor::is_variable);
+}
+
+Status Subgraph::AllocateAnew() {
+  if (HasNodesThatRemember()) state_ = State::kUnprepared;
+  return AllocateTensors();
 }
 
 // For delegates that ask for it: the nodes that they replaced still tell shapes.

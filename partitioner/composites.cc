@@ -1,5 +1,6 @@
 #include "partitioner/composites.h"
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/composite.h"
@@ -41,7 +42,11 @@ Result<std::shared_ptr<const InlinedBody>> ReadBody(TfLiteContext* context, cons
       return inner.status().In(internal::Join("node ", index, " of subgraph ", subgraph));
     }
     // The host forgets such a state behind each call, and keeps it in a tensor of the callee's.
-    if (inner->op != nullptr && !inner->op->state_inputs.empty()) {
+    const auto is_state = [&](int tensor) {
+      return tensor >= 0 && callee.graph()->tensors[tensor].is_variable;
+    };
+    if (inner->op != nullptr &&
+        (!inner->op->state_inputs.empty() || std::ranges::any_of(inner->inputs, is_state))) {
       return Unsupported("node ", index, " (", inner->op->name, ") of subgraph ", subgraph,
                          " keeps a state");
     }

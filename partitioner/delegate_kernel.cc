@@ -9,6 +9,7 @@
 #include "partitioner/host_memory.h"
 #include "partitioner/host_outputs.h"
 #include "partitioner/list_writes.h"
+#include "runtime/caught.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 
@@ -17,16 +18,28 @@ namespace {
 
 using namespace tflite;
 
+// What goes wrong here is the answer of the kernel's prepare, since this function has none of its
+// own, and hosts go on without looking at what it has reported.
 void* InitKernel(TfLiteContext* context, const char* buffer, size_t /*length*/) {
+  if (buffer == nullptr) {
+    GuardKernel(context, "init", [] { return Internal("the host gives no partition"); });
+    return nullptr;
+  }
   std::unique_ptr<DelegateKernel> kernel;
-  const TfLiteStatus status = GuardKernel(context, "init", [&]() -> Status {
-    if (buffer == nullptr) return Internal("the host gives no partition");
-    const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
-    kernel = std::make_unique<DelegateKernel>(Delegate::FromC(params.delegate)->state());
-    return kernel->Init(context, params);
-  });
-  // Null makes the kernel's prepare fail.
-  return status == kTfLiteOk ? kernel.release() : nullptr;
+  Guard(
+      [&] {
+        const auto& params = *reinterpret_cast<const TfLiteDelegateParams*>(buffer);
+        kernel = std::make_unique<DelegateKernel>(Delegate::FromC(params.delegate)->state());
+        kernel->Init(context, params);
+        return Status();
+      },
+      [&](StatusCode, const char*) { kernel = nullptr; });
+  return kernel.release();
+}
+
+// Of a kernel that InitKernel did not make. Where the host gave no partition, that was reported.
+Status NoKernel() {
+  return OutOfMemory("the partition was not read: no memory left, or the host gave none");
 }
 
 void FreeKernel(TfLiteContext* /*context*/, void* kernel) {
@@ -36,15 +49,14 @@ void FreeKernel(TfLiteContext* /*context*/, void* kernel) {
 TfLiteStatus PrepareKernel(TfLiteContext* context, TfLiteNode* node) {
   return GuardKernel(context, "prepare", [&]() -> Status {
     auto* kernel = static_cast<DelegateKernel*>(node->user_data);
-    return kernel != nullptr ? kernel->Prepare(context, node)
-                             : Internal("the partition was not read");
+    return kernel != nullptr ? kernel->Prepare(context, node) : NoKernel();
   });
 }
 
 TfLiteStatus InvokeKernel(TfLiteContext* context, TfLiteNode* node) {
   return GuardKernel(context, "invoke", [&]() -> Status {
     auto* kernel = static_cast<DelegateKernel*>(node->user_data);
-    return kernel != nullptr ? kernel->Eval(context) : Internal("the partition was not read");
+    return kernel != nullptr ? kernel->Eval(context) : NoKernel();
   });
 }
 
@@ -75,10 +87,14 @@ DelegateKernel::~DelegateKernel() {
         FlushProfile();
         return Status();
       },
-      [](const char*) {});
+      [](StatusCode, const char*) {});
 }
 
-Status DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
+void DelegateKernel::Init(TfLiteContext* context, const TfLiteDelegateParams& params) {
+  read_ = Guarded("reading the partition", [&] { return Read(context, params); });
+}
+
+Status DelegateKernel::Read(TfLiteContext* context, const TfLiteDelegateParams& params) {
   const HostPartition host = HostPartition::Of(params);
   const GraphFacts facts = state_->FactsOf(context);
   variables_ = facts.variables;
@@ -145,6 +161,7 @@ Status DelegateKernel::Prepare(TfLiteContext* context, TfLiteNode* node) {
 }
 
 Status DelegateKernel::PrepareProgram(TfLiteContext* context, TfLiteNode* node) {
+  FUSELITE_RETURN_IF_ERROR(Status(read_));
   if (state_->ThreadsFor(context) != compile_.threads) {
     FlushProfile();
     first_ = nullptr;
@@ -223,9 +240,9 @@ Status DelegateKernel::ShapeOutputs(TfLiteContext* context, LiveValues live,
     }
     const ImportedNode& node = *partition.nodes[begin];
     if (node.host_call == nullptr) path.push_back(segment);
-    if (!segment->waits) {
+    if (segment->has_known_shapes()) {
       FUSELITE_RETURN_IF_ERROR(ShapeOutputs(context, *segment));
-      begin = segment->end;
+      begin = segment->waits ? begin + 1 : segment->end;
       Program::AddResults(*segment, live);
       continue;
     }

@@ -20,8 +20,9 @@ class DelegateKernel {
   ~DelegateKernel();
 
   // Takes over what the delegate has learnt of the partition; reads its nodes, where the host has
-  // made another one than it said: only here does it show them.
-  Status Init(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
+  // made another one than it said: only here does it show them. Where that fails, Prepare() says
+  // why.
+  void Init(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
   // Compiles for the shapes that the host has now, as far as these decide, unless that is done
   // already, and gives the outputs their shapes. May come at any time, in the middle of an invoke
   // of the graph too.
@@ -33,6 +34,8 @@ class DelegateKernel {
   static tflite::TfLiteRegistration Registration(const DelegateState& state);
 
  private:
+  // What Init() does, and why it failed.
+  Status Read(tflite::TfLiteContext* context, const tflite::TfLiteDelegateParams& params);
   Status ReadNodes(tflite::TfLiteContext* context, const HostPartition& host, Partition& partition);
   // The partition's inputs that are neither constants nor variables, without their memory: those
   // of `before`, a run's values, as far as the host has not reshaped them.
@@ -52,7 +55,8 @@ class DelegateKernel {
   // The outputs of the nodes from `begin` on get their shapes from runs.
   void MakeDynamic(tflite::TfLiteContext* context, int begin) const;
   // Gives the outputs whose shapes are known theirs, and lets the others be given theirs by runs.
-  // `path` receives the segments that are known so far, with the first that waits for values.
+  // `path` receives the segments that are known so far, with those that wait for values: the last
+  // one, and branches that all give the same shapes.
   Status ShapeOutputs(tflite::TfLiteContext* context, LiveValues live,
                       std::vector<const Segment*>& path);
   Status ShapeOutputs(tflite::TfLiteContext* context, const Segment& segment);
@@ -72,6 +76,7 @@ class DelegateKernel {
 
   const std::shared_ptr<DelegateState> state_;
   const tflite::TfLiteContext* context_ = nullptr;  // tells graphs apart; not looked into
+  Status read_;                                     // what became of Init()
   std::vector<int> host_nodes_;                     // what the partition stands for
   std::optional<JudgedPartition> judged_;  // until the first compilation; its partition is empty
   std::shared_ptr<const GraphVariables> variables_;  // of the whole graph

@@ -10,12 +10,18 @@ namespace fuselite::partitioner {
 namespace {
 
 // The node for whose values everything behind the last segment waits, unless that is the node's
-// own.
+// own. Branches of known shapes let nothing wait.
 void AddWaitingNode(const Partition& partition, std::span<const Segment* const> path,
                     PartitionReport& report) {
-  if (report.later_nodes.empty() || (!path.empty() && path.back()->waits)) return;
-  const auto first = std::ranges::find(partition.nodes, report.later_nodes.front(),
-                                       [](const SharedNode& node) { return node->host_node; });
+  auto first = partition.nodes.begin();
+  if (!path.empty()) {
+    const Segment& last = *path.back();
+    if (last.waits && !last.has_known_shapes()) return;
+    first += last.waits ? last.begin + 1 : last.end;
+  }
+  first = std::find_if(first, partition.nodes.end(),
+                       [](const SharedNode& node) { return node->host_call == nullptr; });
+  if (first == partition.nodes.end()) return;
   // The shapes that the host's kernel gives stop what reads them, not the kernel itself.
   const bool behind_call =
       first != partition.nodes.begin() && (*std::prev(first))->host_call != nullptr;

@@ -168,7 +168,10 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
   }
   segment.end = segment.built.end;
   segment.waits = segment.end == segment.begin;
-  if (segment.waits) return Status();
+  if (segment.waits) {
+    DescribeBranches(segment, context, live);
+    return Status();
+  }
   FUSELITE_ASSIGN_OR_RETURN(segment.constants, TakeConstantOutputs(segment.built, options.budget));
   if (loops_ && options.fusion) FUSELITE_RETURN_IF_ERROR(TakeLoopRows(segment, options));
   FUSELITE_RETURN_IF_ERROR(Finish(segment, options, ready ? ready->planner.get() : nullptr));

@@ -55,8 +55,10 @@ struct Segment {
   // data of some run. The code depends on the shapes alone.
   std::optional<kernels::OpDescription> by_shapes;
   int begin = 0, end = 0;  // in Partition::nodes
-  bool waits = false;      // its one node's shapes depend on values: nothing else is set then
-  BuiltGraph built;        // its graph is consumed; the lists of tensors stay
+  // Its one node's shapes depend on values. Nothing else is set then but built.outputs, where the
+  // node has branches that all give what is described there.
+  bool waits = false;
+  BuiltGraph built;  // its graph is consumed; the lists of tensors stay
   std::vector<ConstantOutput> constants;
   std::shared_ptr<const Executable> executable;
   std::unique_ptr<Execution> execution;
@@ -65,6 +67,9 @@ struct Segment {
   double compile_ms = 0;
   // A loop's body has those: what is to be bound before each run.
   std::vector<std::shared_ptr<LoopRows>> rows;
+
+  // Whether the shapes of its results are known before it runs.
+  bool has_known_shapes() const { return !waits || !built.outputs.empty(); }
 };
 
 class Program {
@@ -142,10 +147,17 @@ class Program {
   // The segment of a node that waits, for the values in `live`.
   Result<Segment*> MakeWaiting(const Segment& waiting, const tflite::TfLiteContext* context,
                                const LiveValues& live, const fusion::CompileOptions& options);
+  // Fills in built.outputs of the segment of a node that waits, where it has branches and all of
+  // them give the same shapes, whichever runs.
+  void DescribeBranches(Segment& waiting, const tflite::TfLiteContext* context,
+                        const LiveValues& live) const;
   // As MakeWaiting(), where one of several subgraphs runs: the one that the value of its first
   // input names.
   Result<Segment*> MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
                               const LiveValues& live, const fusion::CompileOptions& options);
+  // The graph of the branch alone, of the node at `begin`.
+  Result<BuiltGraph> BuildBranch(int begin, int branch, const tflite::TfLiteContext* context,
+                                 const LiveValues& live) const;
   // What was made for the same shapes and values; null where nothing was.
   Segment* FindMade(const Segment& waiting, const std::string& values);
   // As FindMade(), for the shapes of results that values of large operands decide.

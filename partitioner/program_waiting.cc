@@ -63,6 +63,37 @@ Segment* Program::FindForShapes(const Segment& waiting, const std::string& value
   return nullptr;
 }
 
+Result<BuiltGraph> Program::BuildBranch(int begin, int branch, const tflite::TfLiteContext* context,
+                                        const LiveValues& live) const {
+  const auto chosen =
+      std::make_shared<const ImportedNode>(BranchOf(*partition_.nodes[begin], branch));
+  TensorTable table(context);
+  FillTable(live, table);
+  int failed = -1;
+  const Partition alone{{chosen}, 0, chosen->inputs, chosen->outputs};
+  Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
+  if (!built.ok()) return At(partition_, begin, built.status());
+  return built;
+}
+
+void Program::DescribeBranches(Segment& waiting, const tflite::TfLiteContext* context,
+                               const LiveValues& live) const {
+  const ImportedNode& node = *partition_.nodes[waiting.begin];
+  const auto count = static_cast<int>(node.branches.size());
+  std::vector<BoundTensor> known;
+  for (int branch = 0; branch < count; ++branch) {
+    Result<BuiltGraph> built = BuildBranch(waiting.begin, branch, context, live);
+    if (!built.ok()) return;  // the run that chooses it says why
+    const auto same = [](const BoundTensor& a, const BoundTensor& b) {
+      return a.tensor == b.tensor && a.info.type == b.info.type && a.info.shape == b.info.shape;
+    };
+    if (built->outputs.size() != node.outputs.size()) return;
+    if (branch > 0 && !std::ranges::equal(built->outputs, known, same)) return;
+    if (branch == 0) known = std::move(built->outputs);
+  }
+  waiting.built.outputs = std::move(known);
+}
+
 Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLiteContext* context,
                                      const LiveValues& live,
                                      const fusion::CompileOptions& options) {
@@ -74,19 +105,12 @@ Result<Segment*> Program::MakeBranch(const Segment& waiting, const tflite::TfLit
   const int branch = ChosenBranch(node, value);
   std::string values = "branch " + std::to_string(branch);
   if (Segment* const known = FindMade(waiting, values)) return known;
-  const auto chosen = std::make_shared<const ImportedNode>(BranchOf(node, branch));
   auto segment = std::make_unique<Segment>();
   segment->key = waiting.key;
   segment->values = std::move(values);
   segment->begin = waiting.begin;
   segment->end = waiting.begin + 1;
-  TensorTable table(context);
-  FillTable(live, table);
-  int failed = -1;
-  const Partition alone{{chosen}, 0, chosen->inputs, chosen->outputs};
-  Result<BuiltGraph> built = BuildGraph(alone, 0, context, table, &failed);
-  if (!built.ok()) return At(partition_, waiting.begin, built.status());
-  segment->built = *std::move(built);
+  FUSELITE_ASSIGN_OR_RETURN(segment->built, BuildBranch(waiting.begin, branch, context, live));
   FUSELITE_ASSIGN_OR_RETURN(segment->constants,
                             TakeConstantOutputs(segment->built, options.budget));
   FUSELITE_RETURN_IF_ERROR(Finish(*segment, options, nullptr));

@@ -147,8 +147,8 @@ tflite::TfLiteStatus CountRun(tflite::TfLiteContext* context, tflite::TfLiteNode
   return tflite::kTfLiteOk;
 }
 
-// As LiteRT has it: state is reset when tensors are allocated, not when a subgraph runs again.
-TEST(Subgraphs, KeepTheirStateFromRunToRun) {
+// As LiteRT has it, which keeps no subgraph from run to run unless all tensors are preserved.
+TEST(Subgraphs, KeepTheirStateFromRunToRunWithAllTensors) {
   OpResolver resolver;
   resolver.AddAll(TestOperators());
   tflite::TfLiteRegistration op = resolver.FindCustom("AddOne", 1)->registration;
@@ -173,19 +173,23 @@ TEST(Subgraphs, KeepTheirStateFromRunToRun) {
     const int out = b.Out({1});
     b.AddCustomOperator("CountRun", {}, {given, state}, {out});
     b.End({out});
-    InterpreterOptions options;
-    options.resolver = &resolver;
-    const auto interpreter = Open(b, options);
-    ASSERT_OK(interpreter->AllocateTensors());
-    for (int run = 1; run <= 3; ++run) {
+    for (const bool preserve : {false, true}) {
+      InterpreterOptions options;
+      options.resolver = &resolver;
+      options.preserve_all_tensors = preserve;
+      const auto interpreter = Open(b, options);
+      ASSERT_OK(interpreter->AllocateTensors());
+      const int once = code == kIf ? 1 : 2;
+      for (int run = 1; run <= 3; ++run) {
+        *static_cast<float*>(interpreter->input(1).data) = 1;
+        ASSERT_OK(interpreter->Invoke());
+        EXPECT_THAT(Output(*interpreter), ElementsAre(preserve ? once * run : once));
+      }
+      interpreter->ResetVariables();
       *static_cast<float*>(interpreter->input(1).data) = 1;
       ASSERT_OK(interpreter->Invoke());
-      EXPECT_THAT(Output(*interpreter), ElementsAre(code == kIf ? run : 2 * run));
+      EXPECT_THAT(Output(*interpreter), ElementsAre(once));
     }
-    interpreter->ResetVariables();
-    *static_cast<float*>(interpreter->input(1).data) = 1;
-    ASSERT_OK(interpreter->Invoke());
-    EXPECT_THAT(Output(*interpreter), ElementsAre(code == kIf ? 1 : 2));
   }
 }
 
