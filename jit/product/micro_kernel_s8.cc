@@ -58,9 +58,10 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   const ProductFormatS8& f = kernel->format_;
   const bool one_row = problem->grid.line_rows == 1;
-  spec.narrow = !HasDotProduct(isa) && one_row && f.weights_type == DataType::kInt8 &&
-                f.weights_zero_point == 0;
   const int64_t weights_bytes = problem->channels * kernel->depth_;
+  kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
+  spec.narrow = !HasDotProduct(isa) && (one_row || kernel->shares_) &&
+                f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
   kernel->PlanTail(*problem);
@@ -91,7 +92,7 @@ std::shared_ptr<MicroKernelS8> MicroKernelS8::WithAmx() const {
 }
 
 const kernels::MicroKernel* MicroKernelS8::many_rows() const {
-  if (!spec_.tail.dequantization || !isa_.dot) return nullptr;
+  if (!spec_.tail.dequantization || !(isa_.dot || shares_)) return nullptr;
   return amx_twin_ ? amx_twin_.get() : this;
 }
 

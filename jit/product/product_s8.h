@@ -26,6 +26,9 @@ struct ProductFormatS8 {
   bool flips = false;           // the activations are int8 in memory and read by dot products
   bool to_the_byte = false;     // ByteSource
   bool constant_right = false;  // weights and biases are constants
+  // The weights are constants, and a product of other rows, in another signature, may have the same
+  // ones: pair products of many rows take them narrow (GemmS8Spec::narrow), as those of one row.
+  bool shares_panels = false;
   // TermsOfOutliers() of the weights; absent where it is not known.
   std::optional<std::vector<int64_t>> outliers{};
   int64_t largest_bias = 0;  // absolute
@@ -72,8 +75,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   std::string constants_layout() const override;
   bool needs_row_values() const override { return spec_.corrects; }
   // Dot products take 48 bytes of weights a cycle from the three vectors of such a panel (16 on
-  // AVX-VNNI), which is more than memory gives. Pair products have other panels for a single row
-  // (GemmS8Spec::narrow).
+  // AVX-VNNI), which is more than memory gives. Pair products share what
+  // ProductFormatS8::shares_panels says.
   const kernels::MicroKernel* many_rows() const override;
   bool goes_across() const override { return !amx_; }
   // What the weights' zero point adds to every sum of the row.
@@ -149,6 +152,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   GemmS8Spec spec_;
   IntegerTail tail_;
   bool centered_ = false;  // CenterWeights
+  bool shares_ = false;    // ProductFormatS8::shares_panels, of weights that are worth it
   bool amx_ = false;
   AmxShapes shapes_;
   std::shared_ptr<const MicroKernelS8> amx_twin_;  // of a kernel without, where there is one

@@ -14,10 +14,8 @@ constexpr int64_t kLargeBlock = 400 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
-// Few rows whose panels are those of many (MicroKernel::many_rows), where the weights are worth
-// it: smaller ones are read from L2 faster by wide panels, and packed twice without much memory.
+// Few rows whose panels are those of many (MicroKernel::many_rows), where the weights are worth it.
 constexpr int64_t kFewRows = 4, kManyRows = 64;
-constexpr int64_t kWorthSharing = 256 << 10;
 
 // Weights of this size take more than a microsecond on their way from L2, which threads shorten
 // where each has a panel of its own.

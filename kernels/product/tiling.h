@@ -9,6 +9,10 @@ namespace fuselite::kernels {
 // The widest panels.
 inline constexpr int kMostPanelVectors = 8;
 
+// Bytes of weights from which a few rows take the panels of many (MicroKernel::many_rows): smaller
+// ones are read from L2 faster by wide panels, and packed twice without much memory.
+inline constexpr int64_t kWorthSharing = 256 << 10;
+
 // Each line is covered by tiles of `rows` rows and, where its rows do not divide, a shorter tile;
 // the columns by panels of `vectors` vectors and a last one that may be narrower.
 struct Tiling {

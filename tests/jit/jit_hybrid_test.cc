@@ -34,9 +34,11 @@ class RecordingStore final : public PackedStore {
   Result<PackedWeights> GetOrPack(const PackRequest& request,
                                   const std::function<void(std::byte*)>& pack) override {
     layouts.push_back(request.layout);
+    largest = std::max(largest, request.bytes);
     return store_->GetOrPack(request, pack);
   }
   std::vector<std::string> layouts;
+  size_t largest = 0;
 
  private:
   std::unique_ptr<PackedStore> store_ = NewPackedStore();
@@ -48,7 +50,7 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
   const TestTensor weights =
       kernels::testing::RandomWeights(random, DataType::kInt8, {1500, 512}, 1500, false);
   if (!DetectIsa().has(Feature::kAvx2)) GTEST_SKIP() << "this machine cannot pack the weights";
-  for (const Isa isa : {Isa::kAvxVnni, Isa::kAvx512Vnni, Isa::kAmx}) {
+  for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvxVnni, Isa::kAvx512Vnni, Isa::kAmx}) {
     RecordingStore store;
     for (const int32_t rows : {64, 1, 128, 3}) {
       OpTester tester("FULLY_CONNECTED");
@@ -61,6 +63,8 @@ TEST(JitHybridTest, ARowReadsThePanelsOfMany) {
       ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
     }
     EXPECT_THAT(store.layouts, ::testing::Each(store.layouts.front())) << IsaName(isa);
+    // As many bytes as the file has, and what fills the last panel.
+    EXPECT_LT(store.largest, 1500 * 512 * 11 / 10) << IsaName(isa);
   }
 }
 
@@ -77,6 +81,29 @@ TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
   CompareCases(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
   });
+}
+
+// Weights that rows of any number share (kWorthSharing), of depths that fill no group.
+TEST(JitHybridTest, RowsByLargeWeightsEqualTheReference) {
+  kernels::testing::CompareRandomly(
+      12,
+      [](Random& random) {
+        OpTester tester("FULLY_CONNECTED");
+        auto& params = tester.params<FullyConnectedParams>();
+        params.asymmetric_quantize_inputs = random.Chance(0.5);
+        const int32_t depth = random.Pick({511, 640, 1031}), units = random.Pick({520, 601});
+        tester.Input(
+            kernels::testing::RandomFloats(random, {random.Pick({1, 2, 7, 19}), depth}, true));
+        tester.Constant(
+            kernels::testing::RandomWeights(random, random.Pick({DataType::kInt8, DataType::kInt4}),
+                                            {units, depth}, units, random.Chance(0.5)));
+        kernels::testing::AddFloatBias(random, tester, units);
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        CompareHybrid(tester, PlanProductHybrid, random);
+        return 1;
+      });
 }
 
 TEST(JitHybridTest, ConvolutionsEqualTheReference) {

@@ -197,8 +197,8 @@ TEST(KernelNamesTest, StayTheSame) {
           "fully_connected int8 1x128 avx512 jit", "fully_connected int8 1x128 avx512vnni jit"});
   Expect(
       {"FULLY_CONNECTED", Types::kHybrid, {1, 1280}, {1000, 1280}, 1},
-      {"fully_connected hybrid int8 1x56 avx2 jit", "fully_connected hybrid int8 1x16 avxvnni jit",
-       "fully_connected hybrid int8 1x128 avx512 jit",
+      {"fully_connected hybrid int8 1x16 avx2 jit", "fully_connected hybrid int8 1x16 avxvnni jit",
+       "fully_connected hybrid int8 1x48 avx512 jit",
        "fully_connected hybrid int8 1x48 avx512vnni jit"});
   Expect({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},
          {"fully_connected f32 6x16 avx2 jit", "fully_connected f32 6x16 avx2 jit",
