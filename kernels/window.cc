@@ -9,7 +9,7 @@ namespace {
 constexpr int64_t kMaxExtent = int64_t{1} << 30;
 
 Result<WindowAxis> ResolveAxis(const char* axis, int32_t input, int32_t filter, int32_t stride,
-                               int32_t dilation, Padding padding, int32_t extra_before,
+                               int32_t dilation, const WindowRequest& request, int32_t extra_before,
                                int32_t extra_after) {
   if (filter <= 0 || stride <= 0 || dilation <= 0) {
     return InvalidArgument("filter ", filter, ", stride ", stride, " and dilation ", dilation,
@@ -24,7 +24,7 @@ Result<WindowAxis> ResolveAxis(const char* axis, int32_t input, int32_t filter, 
   WindowAxis result{
       .input = input, .filter = filter, .stride = stride, .dilation = filter == 1 ? 1 : dilation};
   int64_t output, before = 0, after = 0;
-  if (padding == Padding::kSame) {
+  if (request.padding == Padding::kSame) {
     output = (padded + stride - 1) / stride;
     const int64_t total = std::max<int64_t>(0, (output - 1) * stride + reach - padded);
     before = total / 2;
@@ -33,7 +33,7 @@ Result<WindowAxis> ResolveAxis(const char* axis, int32_t input, int32_t filter, 
     // As in TFLite the division rounds toward zero: an input that is too small by less than twice
     // the stride has no outputs.
     output = (padded + stride - reach) / stride;
-    if (output < 0) {
+    if (output < 0 && !request.none_in_too_small) {
       return InvalidArgument("a window of ", reach, " does not fit into an input ", axis, " of ",
                              padded);
     }
@@ -62,12 +62,13 @@ int32_t WindowAxis::interior_end() const {
 
 Result<Window> ResolveWindow(const WindowRequest& r) {
   Window window;
-  FUSELITE_ASSIGN_OR_RETURN(
-      window.y, ResolveAxis("height", r.input_h, r.filter_h, r.stride_h, r.dilation_h, r.padding,
-                            r.extra.top, r.extra.bottom));
-  FUSELITE_ASSIGN_OR_RETURN(
-      window.x, ResolveAxis("width", r.input_w, r.filter_w, r.stride_w, r.dilation_w, r.padding,
-                            r.extra.left, r.extra.right));
+  FUSELITE_ASSIGN_OR_RETURN(window.y, ResolveAxis("height", r.input_h, r.filter_h, r.stride_h,
+                                                  r.dilation_h, r, r.extra.top, r.extra.bottom));
+  FUSELITE_ASSIGN_OR_RETURN(window.x, ResolveAxis("width", r.input_w, r.filter_w, r.stride_w,
+                                                  r.dilation_w, r, r.extra.left, r.extra.right));
+  // Negative where the input is too small. LiteRT looks at the width first.
+  if (window.x.output < 0) window.x.output = window.y.output = 0;
+  window.y.output = std::max(0, window.y.output);
   return window;
 }
 

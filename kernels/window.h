@@ -69,13 +69,16 @@ struct WindowRequest {
   int32_t dilation_h = 1, dilation_w = 1;
   Padding padding = Padding::kValid;
   ExtraPadding extra{};
+  // VALID: an input that is too small has no outputs, one that is too narrow no rows either: pools
+  // of LiteRT overlook the error that its convolutions return.
+  bool none_in_too_small = false;
 };
 
 // Sizes and padding as TFLite computes them: SAME gives ceil(input / stride) outputs and splits the
 // padding with the odd one after; VALID gives those windows that fit, none where the input is too
 // small by less than twice the stride. With extra padding, both apply to the padded size. Fails on
 // a non-positive filter, stride or dilation, on a negative size, on an input that is smaller still
-// (VALID), and where a position would leave 31 bits.
+// (VALID, without none_in_too_small), and where a position would leave 31 bits.
 Result<Window> ResolveWindow(const WindowRequest& request);
 
 }  // namespace fuselite::kernels

@@ -117,6 +117,36 @@ std::optional<Columns> ColumnsOf(const Graph& graph, const Parts& parts) {
   return columns;
 }
 
+// The SLICEs that take the outputs' columns from `rows`, [rows, count * width]; each makes a value
+// of its own, and none is in the graph yet.
+std::vector<Node> SlicesOf(Graph& graph, ValueId rows, const Parts& parts, const Columns& columns,
+                           const std::vector<int>& host_nodes) {
+  std::vector<Node> slices;
+  for (const Parts::Units& units : parts.outputs) {
+    const Shape narrow = {columns.rows, units.count * columns.width};
+    const int32_t begins[] = {0, units.first * columns.width};
+    const ValueId begin = AddInts(graph, begins, "begin");
+    const ValueId size = AddInts(graph, narrow.dims(), "size");
+    Node slice = MakeNode("SLICE", {rows, begin, size});
+    slice.outputs = {AddShaped(graph, parts.whole, narrow)};
+    slice.host_nodes = host_nodes;
+    slices.push_back(std::move(slice));
+  }
+  return slices;
+}
+
+// Whether kernels compute all the slices that would stand for the node, and as well as it is
+// computed: SLICE and the operators that it replaces have types, ISAs and limits of their own. Only
+// what the reference computes already may be left to the reference.
+bool AcceptsSlices(const Graph& graph, NodeId id, const std::vector<Node>& slices,
+                   RewriteContext& context) {
+  const bool by_reference = context.Choose(graph.Describe(id)).reference;
+  return std::ranges::all_of(slices, [&](const Node& slice) {
+    const kernels::OpDescription op = graph.Describe(slice);
+    return by_reference ? context.Accepts(op) : context.AcceptsComposite(op);
+  });
+}
+
 }  // namespace
 
 bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
@@ -128,24 +158,16 @@ bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
   if (!std::ranges::all_of(node.outputs, goes)) return false;
   const std::optional<Columns> columns = ColumnsOf(graph, *parts);
   if (!columns) return false;
+  const ValueId rows =
+      AddShaped(graph, parts->whole, {columns->rows, parts->count * columns->width});
+  std::vector<Node> slices = SlicesOf(graph, rows, *parts, *columns, node.host_nodes);
+  if (!AcceptsSlices(graph, id, slices, context)) return false;
   const std::vector<int> concerned = HostNodesWithChains(graph, id);
-  const auto insert = [&](Node made, const Shape& shape) {
-    const ValueId out = AddShaped(graph, parts->whole, shape);
-    made.outputs = {out};
-    made.host_nodes = node.host_nodes;
-    graph.InsertBefore(id, std::move(made));
-    return out;
-  };
-  const Shape wide = {columns->rows, parts->count * columns->width};
-  const ValueId rows = insert(ReshapeTo(graph, columns->source, wide), wide);
+  InsertReshape(graph, id, columns->source, rows, node.host_nodes);
   std::vector<Node> last;  // of those that make each output
   for (size_t i = 0; i < node.outputs.size(); ++i) {
-    const Parts::Units& units = parts->outputs[i];
-    const Shape narrow = {columns->rows, units.count * columns->width};
-    const int32_t begins[] = {0, units.first * columns->width};
-    const ValueId begin = AddInts(graph, begins, "begin");
-    const ValueId size = AddInts(graph, narrow.dims(), "size");
-    const ValueId part = insert(MakeNode("SLICE", {rows, begin, size}), narrow);
+    const ValueId part = slices[i].outputs[0];
+    graph.InsertBefore(id, std::move(slices[i]));
     last.push_back(
         Rearranged(graph, id, part, columns->orders[i], node.outputs[i], node.host_nodes));
   }

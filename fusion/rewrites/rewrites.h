@@ -137,7 +137,8 @@ bool GroupsIntoAttention(Graph&, NodeId, RewriteContext&);
 
 // SLICE, SPLIT or UNPACK of packed queries, keys and values behind the TRANSPOSE that moves the
 // three to the outside stands before it, where it takes columns of rows, if only attention reads
-// them. Before HeadsIntoAttention, which takes the TRANSPOSEs that are then left.
+// them. Before HeadsIntoAttention, which takes the TRANSPOSEs that are then left. All become
+// SLICEs, which are made only where kernels as good as the node's compute them in its type.
 bool MoveSliceAhead(Graph&, NodeId, RewriteContext&);
 
 // TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into

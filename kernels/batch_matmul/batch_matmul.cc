@@ -74,16 +74,6 @@ Status InferBatchMatMul(OpDescription& op) {
     return CheckQuantizedTail(op, Activation::kNone, DataType::kNone, shape.columns);
   }
   if (op.inputs[1].type == kF32) return MakeFloatTail(op, Activation::kNone).status();
-  // TFLite's kernel mixes up the scales of several batch dimensions.
-  const auto several = [](const Shape& s) {
-    int batches = 0;
-    for (int i = 0; i < s.rank() - 2; ++i) batches += s[i] > 1 ? 1 : 0;
-    return batches > 1;
-  };
-  if (several(shape.output)) {
-    return Unsupported("does not take float32 with int8 in ", shape.output,
-                       ", with more than one batch dimension");
-  }
   return MakeHybridTail(op, Activation::kNone, shape.columns).status();
 }
 
@@ -162,7 +152,7 @@ const OperatorDef& BatchMatMulOperator() {
       .min_inputs = 2,
       .max_inputs = 2,
       .types = kTypes,
-      .limits = "rank 2 to 5; float32 × int8 with one batch dimension",
+      .limits = "rank 2 to 5",
       .infer = InferBatchMatMul,
       .candidates = kCandidates,
       .product = DescribeBatchMatMulProduct,

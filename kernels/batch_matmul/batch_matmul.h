@@ -35,7 +35,9 @@ BatchMatMulStrides StridesOf(const OpDescription& op);
 // [..., depth, rows]; y is [..., depth, columns], with adj_y [..., columns, depth]. Ranks 2 to 5;
 // batch dimensions broadcast as NumPy's do. Rows of all operands may be pitched. float32; the
 // reference also int8 to int8 or int32, int16 to int16, and int16 with int8; and float32 with int8
-// (hybrid): each row of x is quantized by itself.
+// (hybrid): each row of x is quantized by itself, and scaled by its own scale whatever the batch
+// dimensions are. So does XNNPACK; LiteRT's own kernels take the scales, and with asymmetric
+// quantization the sums of columns, of other rows where more than one batch dimension is above 1.
 Result<std::unique_ptr<Kernel>> BuildBatchMatMulReference(const OpDescription&,
                                                           const BuildContext&);
 // The parts of the reference that take integers, and float32 with integers.

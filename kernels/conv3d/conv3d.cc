@@ -63,7 +63,9 @@ Status InferConv3D(OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
   const Shape& filter = op.inputs[1].shape;
   FUSELITE_RETURN_IF_ERROR(CheckOperands(op, 0, 2, filter.rank() == 5 ? filter[4] : 0));
-  if (in[4] != filter[3] || in.elements() == 0 || filter.elements() == 0) {
+  // A batch may be empty, a volume not.
+  const bool none = std::min({in[1], in[2], in[3], in[4]}) == 0;
+  if (in[4] != filter[3] || none || filter.elements() == 0) {
     return InvalidArgument("a filter of ", filter, " for an input of ", in);
   }
   FUSELITE_ASSIGN_OR_RETURN(const Window3D window, ResolveConv3D(op, in));

@@ -32,7 +32,10 @@ Status InferDilate(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const std::vector<int64_t> dilations, ReadDilations(op));
   std::vector<int64_t> dims;
   for (int d = 0; d < in.shape.rank(); ++d) {
-    if (in.shape[d] == 0) return InvalidArgument("dimension ", d, " of the input is empty");
+    if (in.shape[d] == 0 && dilations[d] > 1) {
+      return InvalidArgument("dimension ", d, " of the input is empty, its dilation ",
+                             dilations[d]);
+    }
     dims.push_back((in.shape[d] - 1) * dilations[d] + 1);
   }
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));

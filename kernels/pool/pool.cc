@@ -108,7 +108,8 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
                                                          .stride_h = params.stride_h,
                                                          .stride_w = params.stride_w,
                                                          .padding = params.padding,
-                                                         .extra = params.extra_padding}));
+                                                         .extra = params.extra_padding,
+                                                         .none_in_too_small = true}));
   // The taps must fit into 32 bits, and a mean's integer sum with half of its count, too.
   const DataType type = op.inputs[0].type;
   const bool mean = PoolKindOf(*op.op) == PoolKind::kAverage && type != DataType::kFloat32;

@@ -39,6 +39,8 @@ Status InferStablehloPad(OpDescription& op) {
     const int64_t inside = in.shape[d] == 0 ? 0 : (in.shape[d] - 1) * (interior + 1) + 1;
     dims.push_back(std::max<int64_t>(0, inside + params.low.values[d] + params.high.values[d]));
   }
+  // LiteRT gives an output without elements no extent along any dimension.
+  if (std::ranges::find(dims, 0) != dims.end()) std::ranges::fill(dims, 0);
   FUSELITE_ASSIGN_OR_RETURN(const Shape shape, MakeShape(dims));
   return SetOutput(op, 0, in.type, shape);
 }

@@ -12,8 +12,8 @@
 
 namespace fuselite::kernels {
 
-// TILE (kernels/tile/tile.h). kUnsupported where nothing is repeated, or only runs of the input that
-// are shorter than a vector.
+// TILE (kernels/tile/tile.h). kUnsupported where nothing is repeated, or only runs of the input
+// that are shorter than a vector.
 Result<std::unique_ptr<Kernel>> BuildTiledBlocks(const OpDescription& op,
                                                  const BuildContext& context);
 

@@ -350,7 +350,7 @@ TEST(Batch, BeyondTheBudgetIsRefusedInParts) {
   options.threads = 4;  // each with an arena
   options.budget.max_memory = 3.0 * static_cast<double>(report.arena_bytes);
   EXPECT_EQ(Compile(ImageNetwork(6).graph(), options, nullptr).status().code(),
-            StatusCode::kOutOfMemory);
+            StatusCode::kOverBudget);
   options.budget.max_memory *= 3;
   EXPECT_TRUE(Compile(ImageNetwork(6).graph(), options, nullptr).ok());
 }

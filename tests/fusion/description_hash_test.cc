@@ -118,7 +118,7 @@ TEST(DescriptionHash, TellsOperationsApart) {
 
 TEST(DescriptionHash, KnowsFewBytesByWhatTheyHoldAndManyByWhereTheyAre) {
   for (const int32_t elements : {3, 128, 129}) {
-    const std::vector<float> values(elements, 1.5f), copy = values;
+    const std::vector<float> values(elements, 1.5f), copy(elements, 1.5f);
     OpDescription a = Layer(1), b = Layer(1);
     a.inputs[1] = Info({elements}, values.data());
     b.inputs[1] = Info({elements}, copy.data());

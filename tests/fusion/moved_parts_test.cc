@@ -1,4 +1,5 @@
 // TRANSPOSE moved behind what takes values apart, joins them, or adds what was not transposed.
+#include "fusion/rewrites/rewrites.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -54,6 +55,100 @@ TEST(MovedParts, StayWhereOneIsWantedAsItIs) {
   b.Output(b.Conv(ToRows(b, parts[1]), 3, 1));
   EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops(),
               Contains(HasSubstr("TRANSPOSE")).Times(2));
+}
+
+// What takes parts of a value: SLICE, and all that MoveSliceAhead puts SLICEs in the place of.
+std::vector<std::string_view> TakersOfParts() {
+  std::vector<std::string_view> names;
+  for (const kernels::OperatorDef* op : kernels::AllOperators()) {
+    if (op->places && !op->places_inputs && !op->reshapes) names.push_back(op->name);
+  }
+  return names;
+}
+
+// [4, 3, 5] of `type`, moved to [3, 5, 4]; there `name` takes parts along the first dimension, each
+// of which is moved back. Throws where an operator refuses.
+void TakeMovedParts(GraphBuilder& b, std::string_view name, DataType type) {
+  const ValueId v = b.Op("TRANSPOSE", {b.Input({4, 3, 5}, type), b.Ints({1, 2, 0})});
+  const ValueId begin = b.Ints({1, 0, 0}), axis = b.Ints({}, {0});
+  std::vector<ValueId> parts;
+  if (name == "SLICE") parts = {b.Op(name, {v, begin, b.Ints({2, 5, 4})})};
+  if (name == "STRIDED_SLICE") {
+    parts = {b.Op(name, {v, begin, b.Ints({3, 5, 4}), b.Ints({1, 1, 1})})};
+  }
+  if (name == "SPLIT") parts = b.Op(name, {axis, v}, {{"num_splits", 3}}, 3, {.type = type});
+  if (name == "SPLIT_V") {
+    parts = b.Op(name, {v, b.Ints({1, 2}), axis}, {{"num_splits", 2}}, 2, {.type = type});
+  }
+  if (name == "UNPACK") parts = b.Op(name, {v}, {{"num", 3}, {"axis", 0}}, 3, {.type = type});
+  for (const ValueId part : parts) {
+    const bool dropped = b.shape(part).rank() == 2;
+    b.Output(b.Op("TRANSPOSE", {part, dropped ? b.Ints({1, 0}) : b.Ints({2, 0, 1})}));
+  }
+}
+
+// How often MoveSliceAhead changes the graph, which stays valid.
+int MovedAhead(Graph& graph, CompileOptions options) {
+  Planner planner = PlannerFor(options);
+  RewriteContext rewriting(planner, nullptr);
+  const int changes = RunRewrite(MoveSliceAhead, graph, rewriting);
+  const Status status = Validate(graph);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return changes;
+}
+
+// Every type that they take and that is moved as whole bytes is one of SLICE's.
+TEST(MovedParts, OfEveryTypeBecomeSlices) {
+  EXPECT_THAT(TakersOfParts(), ::testing::UnorderedElementsAre("SLICE", "STRIDED_SLICE", "SPLIT",
+                                                               "SPLIT_V", "UNPACK"));
+  for (const std::string_view name : TakersOfParts()) {
+    int taken = 0;
+    for (int type = 1; type < kDataTypeCount; ++type) {
+      SCOPED_TRACE(std::string(name) + " of " +
+                   std::string(DataTypeName(static_cast<DataType>(type))));
+      for (const Isa isa : {Fused().isa, Isa::kScalar}) {
+        GraphBuilder b;
+        try {
+          TakeMovedParts(b, name, static_cast<DataType>(type));
+        } catch (const std::runtime_error&) {
+          break;  // no graph of this type to rewrite
+        }
+        ++taken;
+        CompileOptions options = Fused();
+        options.isa = isa;
+        const bool whole_bytes = BitWidth(static_cast<DataType>(type)) >= 8;
+        EXPECT_EQ(MovedAhead(b.graph(), options), whole_bytes ? 1 : 0);
+      }
+    }
+    EXPECT_GE(taken, 2 * 6) << name;
+  }
+}
+
+// Of a type that SLICE lacks: as if TRANSPOSE and UNPACK moved complex128, as they move complex64.
+TEST(MovedParts, StayWhereNoKernelTakesTheSlices) {
+  static constexpr kernels::TypeRow kWide[] = {{{DataType::kComplex128}, DataType::kComplex128}};
+  kernels::OperatorDef transpose = *kernels::FindOperator("TRANSPOSE");
+  transpose.infer = [](kernels::OpDescription& op) {
+    for (TensorInfo* info : {&op.inputs[0], &op.outputs[0]}) info->type = DataType::kComplex64;
+    const Status status = kernels::FindOperator("TRANSPOSE")->infer(op);
+    for (TensorInfo* info : {&op.inputs[0], &op.outputs[0]}) info->type = DataType::kComplex128;
+    return status;
+  };
+  kernels::OperatorDef unpack = *kernels::FindOperator("UNPACK");
+  unpack.types = kWide;
+  GraphBuilder b;
+  TakeMovedParts(b, "UNPACK", DataType::kFloat32);
+  Graph& graph = b.graph();
+  for (const NodeId id : graph.order()) {
+    Node node = graph.node(id);
+    for (const ValueId v : {node.inputs[0], node.outputs[0]}) {
+      graph.value(v).info.type = DataType::kComplex128;
+    }
+    for (const ValueId v : node.outputs) graph.value(v).info.type = DataType::kComplex128;
+    node.op = node.op->name == "UNPACK" ? &unpack : &transpose;
+    graph.Replace(id, std::move(node));
+  }
+  EXPECT_EQ(MovedAhead(graph, Fused()), 0);
 }
 
 // A U-Net over time: the two ways to a layer are joined by channels.

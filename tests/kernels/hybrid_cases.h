@@ -132,13 +132,21 @@ inline OpTester RandomHybridBatchMatMul(Random& random, double adj_x, bool packs
   const int32_t rows = random.Int(packs ? 4 : 1, 30), depth = random.Int(1, 70);
   const int32_t fewest = packs ? 256 / (rows * depth) + 1 : 1;
   const int32_t columns = random.Int(fewest, 70);
-  const int32_t batches = random.Int(1, 3);
-  const int32_t x = random.Chance(0.7) ? batches : 1, y = random.Chance(0.7) ? batches : 1;
-  tester.Input(
-      RandomFloats(random, params.adj_x ? Shape{x, depth, rows} : Shape{x, rows, depth}, true));
-  TestTensor right = RandomWeights(
-      random, DataType::kInt8, params.adj_y ? Shape{y, columns, depth} : Shape{y, depth, columns},
-      columns, random.Chance(0.3));
+  // Up to two batch dimensions, along each of which an operand may be broadcast.
+  Shape x, y;
+  for (int64_t d = random.Int(1, 2); d > 0; --d) {
+    const auto batches = static_cast<int32_t>(random.Int(1, 3));
+    x.push_back(random.Chance(0.7) ? batches : 1);
+    y.push_back(random.Chance(0.7) ? batches : 1);
+  }
+  for (const int32_t size : {params.adj_x ? depth : rows, params.adj_x ? rows : depth}) {
+    x.push_back(size);
+  }
+  for (const int32_t size : {params.adj_y ? columns : depth, params.adj_y ? depth : columns}) {
+    y.push_back(size);
+  }
+  tester.Input(RandomFloats(random, x, true));
+  const TestTensor right = RandomWeights(random, DataType::kInt8, y, columns, random.Chance(0.3));
   if (random.Chance(0.3)) {
     tester.Input(right);
   } else {

@@ -160,10 +160,20 @@ TEST(HybridTest, RefusesWhatTFLiteWouldReadWrongly) {
   EXPECT_EQ(count.Infer().code(), StatusCode::kInvalidArgument);
   OpTester unscaled = FullyConnected({1, 2}, {1, 2}, {1, 2}, {}, false);
   EXPECT_EQ(unscaled.Infer().code(), StatusCode::kUnsupported);
-  OpTester batches("BATCH_MATMUL");
-  batches.Input(TestTensor::Of(kF32, {2, 2, 1, 1}, std::vector<float>(4)));
-  batches.Constant(TestTensor::Of(kI8, {2, 2, 1, 1}, std::vector<int8_t>(4), Per({1})));
-  EXPECT_EQ(batches.Infer().code(), StatusCode::kUnsupported);
+}
+
+// LiteRT's own kernels would scale the third row as the second. Each row is 127 steps of its own
+// scale.
+TEST(HybridTest, EachRowOfSeveralBatchesHasItsOwnScale) {
+  OpTester each("BATCH_MATMUL");
+  each.Input(TestTensor::Of<float>(kF32, {2, 2, 1, 1}, {127, 254, 508, 1016}));
+  each.Constant(TestTensor::Of<int8_t>(kI8, {2, 2, 1, 1}, {1, 2, 3, 4}, Per({1})));
+  EXPECT_THAT(RunAll(each), ::testing::ElementsAre(127, 508, 1524, 4064));
+  OpTester shared("BATCH_MATMUL");
+  shared.Input(TestTensor::Of<float>(kF32, {2, 2, 1, 1}, {127, 254, 508, 1016}));
+  shared.Constant(TestTensor::Of<int8_t>(kI8, {1, 2}, {1, -1}, Per({0.5f})));
+  EXPECT_THAT(RunAll(shared),
+              ::testing::ElementsAre(63.5f, -63.5f, 127, -127, 254, -254, 508, -508));
 }
 
 void AddAffine(Random& random, OpTester& tester) {

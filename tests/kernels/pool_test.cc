@@ -72,7 +72,6 @@ TEST(PoolTest, IntegersRoundHalvesAsTFLite) {
 }
 
 TEST(PoolTest, Refuses) {
-  EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 5, 1, Padding::kValid).Infer().ok());
   EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 2, 0, Padding::kSame).Infer().ok());
   EXPECT_FALSE(Pool("MAX_POOL_2D", Square(), 1 << 20, 1, Padding::kSame).Infer().ok());
   OpTester scales = Pool("MAX_POOL_2D",
@@ -82,6 +81,15 @@ TEST(PoolTest, Refuses) {
                          1, 1, Padding::kSame);
   scales.op.outputs[0].quantization.scales = {2};
   EXPECT_EQ(scales.Infer().code(), StatusCode::kUnsupported);
+}
+
+// As LiteRT has it, who overlooks there that the width is too small.
+TEST(PoolTest, HasNoOutputsWhereNoWindowFits) {
+  for (const char* name : {"AVERAGE_POOL_2D", "MAX_POOL_2D", "L2_POOL_2D"}) {
+    OpTester tester = Pool(name, Square(), 9, 1, Padding::kValid);
+    ASSERT_TRUE(tester.Infer().ok()) << name;
+    EXPECT_EQ(tester.op.outputs[0].shape.elements(), 0) << name;
+  }
 }
 
 // A window wider than the input by less than twice the stride fits nowhere, which is no error:

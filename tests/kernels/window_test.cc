@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace fuselite::kernels {
 namespace {
 
@@ -58,8 +60,24 @@ TEST(WindowTest, ValidCountsWindowsThatFit) {
 TEST(WindowTest, ValidHasNoOutputsWhereTheInputIsALittleTooSmall) {
   EXPECT_EQ(Axis(Row(2, 3, 1, 1, Padding::kValid)).output, 0);
   EXPECT_FALSE(ResolveWindow(Row(1, 3, 1, 1, Padding::kValid)).ok());
-  EXPECT_EQ(Axis(Row(1, 4, 2, 1, Padding::kValid)).output, 0);
-  EXPECT_FALSE(ResolveWindow(Row(0, 4, 2, 1, Padding::kValid)).ok());
+}
+
+TEST(WindowTest, PoolsHaveNoOutputsWhereTheInputIsMuchTooSmall) {
+  const auto outputs = [](int32_t height, int32_t width) {
+    const auto window = ResolveWindow({.input_h = height,
+                                       .input_w = width,
+                                       .filter_h = 3,
+                                       .filter_w = 3,
+                                       .padding = Padding::kValid,
+                                       .none_in_too_small = true});
+    EXPECT_TRUE(window.ok());
+    return std::pair(window->y.output, window->x.output);
+  };
+  for (const int32_t size : {0, 1}) {
+    EXPECT_EQ(outputs(size, 7), std::pair(0, 5));
+    EXPECT_EQ(outputs(7, size), std::pair(0, 0));
+  }
+  EXPECT_EQ(outputs(7, 2), std::pair(5, 0));
 }
 
 TEST(WindowTest, ExtraPaddingComesFirst) {
