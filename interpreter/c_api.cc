@@ -4,10 +4,10 @@
 #include <climits>
 #include <cmath>
 #include <cstring>
-#include <new>
 
 #include "interpreter/interpreter.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/caught.h"
 #include "runtime/tflite_operator.h"
 
 struct FuseliteModel {
@@ -33,6 +33,7 @@ static_assert(static_cast<int>(StatusCode::kUnsupported) == kFuseliteUnsupported
 static_assert(static_cast<int>(StatusCode::kNotFound) == kFuseliteNotFound);
 static_assert(static_cast<int>(StatusCode::kCancelled) == kFuseliteCancelled);
 static_assert(static_cast<int>(StatusCode::kInternal) == kFuseliteInternal);
+static_assert(static_cast<int>(StatusCode::kOverBudget) == kFuseliteOverBudget);
 static_assert(static_cast<int>(DataType::kUInt4) == kFuseliteUInt4);
 
 FuseliteStatus Report(Status status) {
@@ -49,17 +50,18 @@ template <class Body>
 FuseliteStatus Try(Body body) {
   try {
     return Report(body());
-  } catch (const std::bad_alloc&) {
+  } catch (...) {
+    const CaughtError error = DescribeCaught();
+    if (error.code != StatusCode::kOutOfMemory) return Report(Status(error.code, error.text));
     out_of_memory = true;  // a message would take memory
     return kFuseliteOutOfMemory;
-  } catch (const std::exception& error) {
-    return Report(Internal(error.what()));
-  } catch (...) {
-    return Report(Internal("an exception of unknown type"));
   }
 }
 
-Status NullHandle() { return InvalidArgument("a handle or pointer is null"); }
+// The argument of a function of the C interface, such as "the interpreter or the memory", is null.
+Status IsNull(const char* function, const char* argument) {
+  return InvalidArgument(function, ": ", argument, " is null");
+}
 
 // Bytes that may be none, at addresses that are null then.
 void CopyBytes(const void* from, size_t size, void* to) {
@@ -93,10 +95,12 @@ const char* SignatureTensorName(const FuseliteModel* model, size_t signature,
 
 int32_t At(std::span<const int> indices, size_t i) { return i < indices.size() ? indices[i] : -1; }
 
-// The memory of the i-th of `ends`, if it has `size` bytes.
-Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, size_t i,
-                     size_t size) {
-  if (i >= ends.size()) return InvalidArgument("there is no tensor ", i, ", of ", ends.size());
+// The memory of the i-th of `ends`, each an `end`, if it has `size` bytes.
+Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, const char* end,
+                     size_t i, size_t size) {
+  if (i >= ends.size()) {
+    return InvalidArgument("there is no ", end, " ", i, ", the model has ", ends.size());
+  }
   const TensorView view = interpreter.tensor(ends[i]);
   if (view.bytes != size) {
     return InvalidArgument("\"", view.name, "\" has ", view.bytes, " bytes, not ", size);
@@ -126,10 +130,13 @@ Result<InterpreterOptions> ReadOptions(const FuseliteInterpreterOptions& given,
   }
   if (all.signature != nullptr) options.signature = all.signature;
   if (all.operator_count == 0) return options;
-  if (all.operators == nullptr) return NullHandle();
+  if (all.operators == nullptr) {
+    return InvalidArgument("the options have ", all.operator_count,
+                           " operators, but their list is null");
+  }
   resolver = OpResolver::WithBuiltins();
   for (const TfLiteOperator* op : std::span(all.operators, all.operator_count)) {
-    if (op == nullptr) return NullHandle();
+    if (op == nullptr) return InvalidArgument("an operator of the options is null");
     FUSELITE_RETURN_IF_ERROR(
         resolver.AddOperator(*reinterpret_cast<const tflite::TfLiteOperator*>(op)));
   }
@@ -160,7 +167,7 @@ FuseliteStatus FuseliteLastStatus() {
 
 FuseliteModel* FuseliteModelLoadFile(const char* path) {
   return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
-    if (path == nullptr) return NullHandle();
+    if (path == nullptr) return IsNull("FuseliteModelLoadFile", "the path");
     if (*path == '\0') return fuselite::InvalidArgument("the path of the model is empty");
     return LoadModelFromFile(path);
   });
@@ -168,7 +175,7 @@ FuseliteModel* FuseliteModelLoadFile(const char* path) {
 
 FuseliteModel* FuseliteModelLoadMemory(const void* data, size_t size) {
   return LoadWith([&]() -> fuselite::Result<std::shared_ptr<const Model>> {
-    if (data == nullptr) return NullHandle();
+    if (data == nullptr) return IsNull("FuseliteModelLoadMemory", "the memory");
     auto copy = std::make_shared<fuselite::AlignedBuffer>(size);
     if (copy->data() == nullptr) return fuselite::OutOfMemory("no memory for the model");
     CopyBytes(data, size, copy->data());
@@ -206,7 +213,7 @@ FuseliteInterpreter* FuseliteInterpreterCreate(const FuseliteModel* model,
                                                const FuseliteInterpreterOptions* options) {
   FuseliteInterpreter* interpreter = nullptr;
   Try([&]() -> Status {
-    if (model == nullptr) return NullHandle();
+    if (model == nullptr) return IsNull("FuseliteInterpreterCreate", "the model");
     InterpreterOptions to;
     OpResolver resolver;
     if (options != nullptr) {
@@ -223,7 +230,9 @@ void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter) { delete interp
 
 FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter, void* delegate) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr || delegate == nullptr) return NullHandle();
+    if (interpreter == nullptr || delegate == nullptr) {
+      return IsNull("FuseliteInterpreterApplyDelegate", "the interpreter or the delegate");
+    }
     return interpreter->interpreter->ApplyDelegate(
         static_cast<fuselite::tflite::TfLiteDelegate*>(delegate));
   });
@@ -270,9 +279,12 @@ static_assert(kFuseliteMaxRank == fuselite::Shape::kMaxRank);
 FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32_t tensor,
                                          FuseliteTensor* out) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr || out == nullptr) return NullHandle();
+    if (interpreter == nullptr || out == nullptr) {
+      return IsNull("FuseliteInterpreterTensor", "the interpreter or the result");
+    }
     if (tensor < 0 || tensor >= interpreter->interpreter->tensor_count()) {
-      return fuselite::InvalidArgument("there is no tensor ", tensor);
+      return fuselite::InvalidArgument("there is no tensor ", tensor, ", the model has ",
+                                       interpreter->interpreter->tensor_count());
     }
     TensorView view = interpreter->interpreter->tensor(tensor);
     *out = FuseliteTensor{};
@@ -303,7 +315,9 @@ FuseliteStatus FuseliteInterpreterTensor(FuseliteInterpreter* interpreter, int32
 FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, size_t i,
                                               const int32_t* dims, size_t rank) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr || (dims == nullptr && rank > 0)) return NullHandle();
+    if (interpreter == nullptr || (dims == nullptr && rank > 0)) {
+      return IsNull("FuseliteInterpreterResizeInput", "the interpreter or the list of dimensions");
+    }
     if (rank > kFuseliteMaxRank) {
       return fuselite::InvalidArgument("rank ", rank, " is more than ", kFuseliteMaxRank);
     }
@@ -314,14 +328,14 @@ FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterpreter* interpreter, 
 
 FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr) return NullHandle();
+    if (interpreter == nullptr) return IsNull("FuseliteInterpreterAllocate", "the interpreter");
     return interpreter->interpreter->AllocateTensors();
   });
 }
 
 FuseliteStatus FuseliteInterpreterInvoke(FuseliteInterpreter* interpreter) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr) return NullHandle();
+    if (interpreter == nullptr) return IsNull("FuseliteInterpreterInvoke", "the interpreter");
     return interpreter->interpreter->Invoke();
   });
 }
@@ -337,14 +351,16 @@ void FuseliteInterpreterResetVariables(FuseliteInterpreter* interpreter) {
 FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_t i,
                                          const void* data, size_t size) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr || (data == nullptr && size > 0)) return NullHandle();
+    if (interpreter == nullptr || (data == nullptr && size > 0)) {
+      return IsNull("FuseliteInterpreterCopyIn", "the interpreter or the memory");
+    }
     Interpreter& runs = *interpreter->interpreter;
     if (i < runs.inputs().size() &&
         runs.input(static_cast<int>(i)).type == fuselite::DataType::kString) {
       const std::span table(static_cast<const std::byte*>(data), size);
       return runs.SetStrings(static_cast<int>(i), table);
     }
-    FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), i, size));
+    FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), "input", i, size));
     CopyBytes(data, size, memory);
     return Status();
   });
@@ -353,9 +369,11 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
 FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter, size_t i, void* data,
                                           size_t size) {
   return Try([&]() -> Status {
-    if (interpreter == nullptr || (data == nullptr && size > 0)) return NullHandle();
+    if (interpreter == nullptr || (data == nullptr && size > 0)) {
+      return IsNull("FuseliteInterpreterCopyOut", "the interpreter or the memory");
+    }
     const Interpreter& runs = *interpreter->interpreter;
-    FUSELITE_ASSIGN_OR_RETURN(const void* memory, Memory(runs, runs.outputs(), i, size));
+    FUSELITE_ASSIGN_OR_RETURN(const void* memory, Memory(runs, runs.outputs(), "output", i, size));
     CopyBytes(memory, size, data);
     return Status();
   });

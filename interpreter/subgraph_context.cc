@@ -3,11 +3,12 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <new>
 
 #include "interpreter/host_memory.h"
 #include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
+#include "runtime/caught.h"
+#include "runtime/failure_context.h"
 #include "runtime/is_index.h"
 
 namespace fuselite::interpreter {
@@ -23,12 +24,12 @@ template <class Body>
 TfLiteStatus Guarded(TfLiteContext* context, Body body) {
   try {
     return body();
-  } catch (const std::bad_alloc&) {
-    context->ReportError(context, "out of memory");
   } catch (...) {
-    context->ReportError(context, "unexpected exception");
+    const CaughtError error = DescribeCaught();
+    context->ReportError(context, "%s", error.text);
+    TellFailure(context, error.code);
+    return tflite::kTfLiteError;
   }
-  return tflite::kTfLiteError;
 }
 
 bool IsContextType(tflite::TfLiteExternalContextType type) {
@@ -158,8 +159,20 @@ struct Subgraph::ContextFunctions {
     });
   }
 
+  // Codes that this version does not know come from a delegate of a newer one. That an error is
+  // internal says nothing where a function of the context has told before what led to it.
+  static void TellFailureOf(TfLiteContext* context, int code) {
+    const auto last = static_cast<int>(StatusCode::kOverBudget);
+    if (code <= static_cast<int>(StatusCode::kOk) || code > last) return;
+    const auto told = static_cast<StatusCode>(code);
+    if (told != StatusCode::kInternal) From(context).told_ = told;
+  }
+
   static tflite::TfLiteExternalContext* GetExternalContext(TfLiteContext* context,
                                                            tflite::TfLiteExternalContextType type) {
+    // The caller may write to what it gets; nobody writes to this.
+    static FailureContext failures{.Tell = TellFailureOf};
+    if (type == FailureContext::kAsked) return &failures.base;
     if (!IsContextType(type)) return nullptr;
     return From(context).host_.external_contexts[type];
   }

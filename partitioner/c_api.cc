@@ -59,7 +59,11 @@ TfLiteDelegate* Guarded(ReportError report_error, Function&& create) noexcept {
         delegate = create();
         return Status();
       },
-      [&](const char* message) { Report(report_error, message); });
+      [&](fuselite::StatusCode, const char* message) {
+        char text[256];  // on the stack, as there may be no memory
+        std::snprintf(text, sizeof text, "fuselite: no delegate: %s", message);
+        Report(report_error, text);
+      });
   return delegate;
 }
 
@@ -140,7 +144,7 @@ void FuseliteDelegateCancel(TfLiteDelegate* delegate) {
         FromHost(delegate)->state()->Cancel();
         return Status();
       },
-      [](const char*) {});
+      [](fuselite::StatusCode, const char*) {});
 }
 
 const char* FuseliteVersion(void) { return fuselite::kVersion; }
@@ -161,7 +165,7 @@ char* FuseliteDelegateExplain(TfLiteDelegate* delegate, const char* format) {
         copy = strdup(write(FromHost(delegate)->Explain()).c_str());
         return Status();
       },
-      [](const char*) {});
+      [](fuselite::StatusCode, const char*) {});
   return copy;
 }
 

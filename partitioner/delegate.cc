@@ -340,7 +340,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
     FUSELITE_ASSIGN_OR_RETURN(judged, JudgeAndChoose(context, *state_, report));
     return Status();
   };
-  if (!Guard(judge, [&](const char* message) { report.error = message; })) {
+  if (!Guard(judge, [&](StatusCode, const char* message) { report.error = message; })) {
     report.partitions.clear();
     for (Verdict& verdict : report.verdicts) {
       if (!verdict.claimed) continue;

@@ -19,6 +19,7 @@ constexpr auto kProfileInterval = std::chrono::seconds(1);
 }  // namespace
 
 Status DelegateKernel::Eval(TfLiteContext* context) {
+  FUSELITE_RETURN_IF_ERROR(Status(read_));
   if (program_->IsAllHostCalls()) return program_->RunHostCalls(context);
   if (first_ == nullptr) return Internal("the partition was not prepared");
   stop_.store(false, std::memory_order_relaxed);

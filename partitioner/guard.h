@@ -1,28 +1,25 @@
 // The boundary to C: what is called by the host reports errors and lets no exception out.
 #pragma once
 
-#include <exception>
-#include <new>
 #include <utility>
 
+#include "runtime/caught.h"
+#include "runtime/failure_context.h"
 #include "runtime/status.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::partitioner {
 
-// Runs `body`, which returns a Status. `report` gets the error as one line.
+// Runs `body`, which returns a Status. `report` gets the error's code and its text as one line.
 template <class Body, class Report>
 bool Guard(Body&& body, Report&& report) noexcept {
   try {
     const Status status = body();
-    if (!status.ok()) report(status.message().c_str());
+    if (!status.ok()) report(status.code(), status.message().c_str());
     return status.ok();
-  } catch (const std::bad_alloc&) {
-    report("out of memory");
-  } catch (const std::exception& error) {
-    report(error.what());
   } catch (...) {
-    report("an unknown exception");
+    const CaughtError error = DescribeCaught();
+    report(error.code, error.text);
   }
   return false;
 }
@@ -32,17 +29,16 @@ bool Guard(Body&& body, Report&& report) noexcept {
 template <class Body>
 tflite::TfLiteStatus GuardKernel(tflite::TfLiteContext* context, const char* where,
                                  Body&& body) noexcept {
-  const auto report = [&](const char* message) {
-    context->ReportError(context, "fuselite: %s: %s", where, message);
-  };
   bool cancelled = false;
-  const auto run = [&]() -> Status {
-    Status status = body();
-    cancelled = status.code() == StatusCode::kCancelled;
-    return cancelled ? Status() : std::move(status);
+  const auto report = [&](StatusCode code, const char* message) {
+    cancelled = code == StatusCode::kCancelled;
+    if (cancelled) return;
+    // LiteRT writes a sentence of its own right behind this one.
+    const char* const end = TellFailure(context, code) ? "" : ".";
+    context->ReportError(context, "fuselite: %s: %s%s", where, message, end);
   };
-  const bool ok = Guard(run, report);
-  return cancelled ? tflite::kTfLiteCancelled : ok ? tflite::kTfLiteOk : tflite::kTfLiteError;
+  if (Guard(std::forward<Body>(body), report)) return tflite::kTfLiteOk;
+  return cancelled ? tflite::kTfLiteCancelled : tflite::kTfLiteError;
 }
 
 }  // namespace fuselite::partitioner

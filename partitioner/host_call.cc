@@ -39,6 +39,13 @@ Status CheckTensors(const TfLiteContext& context, std::span<const int> tensors) 
   return Status();
 }
 
+// What the host's kernel gave back. It has reported its reason, and told the kind of the error.
+Status OfHost(TfLiteStatus code, const char* failed) {
+  if (code == kTfLiteOk) return Status();
+  if (code == kTfLiteCancelled) return Status(StatusCode::kCancelled, "the invoke was cancelled");
+  return Internal(failed);
+}
+
 // Gives output `to` the shape that input `from` has.
 Status ShapeAs(TfLiteContext* context, int from, int to) {
   FUSELITE_ASSIGN_OR_RETURN(const TensorInfo info, ImportHostTensor(*context, from));
@@ -127,7 +134,7 @@ Status HostCall::CopyHandedOn(TfLiteContext* context) const {
 
 Status HostCall::Prepare(TfLiteContext* context) {
   prepared_.clear();
-  if (prepare_(context, &node_) != kTfLiteOk) return Internal("the host does not prepare it");
+  FUSELITE_RETURN_IF_ERROR(OfHost(prepare_(context, &node_), "the host does not prepare it"));
   FUSELITE_RETURN_IF_ERROR(ShapeHandedOn(context));
   for (int tensor : Elements(node_.inputs)) {
     const std::span<const int> dims = Elements(context->tensors[tensor].dims);
@@ -138,7 +145,7 @@ Status HostCall::Prepare(TfLiteContext* context) {
 
 Status HostCall::Invoke(TfLiteContext* context) {
   if (!IsPrepared(context)) FUSELITE_RETURN_IF_ERROR(Prepare(context));
-  if (invoke_(context, &node_) != kTfLiteOk) return Internal("the host does not run it");
+  FUSELITE_RETURN_IF_ERROR(OfHost(invoke_(context, &node_), "the host does not run it"));
   return CopyHandedOn(context);
 }
 

@@ -302,6 +302,13 @@ Result<Isa> CapIsa(Isa cap) {
 std::string_view Nearest(std::string_view word, std::span<const std::string_view> candidates) {
   const std::string from = Lower(word);
   std::string_view best;
+  // Who leaves off an end (CONV) means what begins so (CONV_2D), not what is as short (COS).
+  constexpr size_t kLeastBeginning = 3;
+  for (std::string_view candidate : candidates) {
+    if (from.size() < kLeastBeginning || !Lower(candidate).starts_with(from)) continue;
+    if (best.empty() || candidate.size() < best.size()) best = candidate;
+  }
+  if (!best.empty()) return best;
   size_t best_distance = from.size() / 2 + 1;
   for (std::string_view candidate : candidates) {
     const size_t distance = EditDistance(from, Lower(candidate));

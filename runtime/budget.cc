@@ -31,8 +31,9 @@ std::string Short(double number, const char* unit) {
 
 Status Budget::CheckMemory(double bytes) const {
   if (max_memory <= 0 || bytes <= max_memory) return Status();
-  return OutOfMemory("the model asks for ", Short(bytes, "B"), " of memory for its values, and ",
-                     "max_memory allows ", Short(max_memory, "B"));
+  return Status(StatusCode::kOverBudget, "the model asks for " + Short(bytes, "B") +
+                                             " of memory for its values, and max_memory allows " +
+                                             Short(max_memory, "B"));
 }
 
 Status Budget::CheckMemory(std::span<const TensorInfo> values) const {
@@ -43,8 +44,9 @@ Status Budget::CheckMemory(std::span<const TensorInfo> values) const {
 
 Status Budget::CheckMultiplyAdds(double count) const {
   if (max_multiply_adds <= 0 || count <= max_multiply_adds) return Status();
-  return Unsupported("a run of the model takes ", Short(count, ""), " multiply-adds, and ",
-                     "max_multiply_adds allows ", Short(max_multiply_adds, ""));
+  return Status(StatusCode::kOverBudget, "a run of the model takes " + Short(count, "") +
+                                             " multiply-adds, and max_multiply_adds allows " +
+                                             Short(max_multiply_adds, ""));
 }
 
 double internal::MemoryWithin(double machine, std::istream& limit) {

@@ -19,7 +19,7 @@ struct Budget {
   // The passes of a loop are not known beforehand: its body counts once.
   double max_multiply_adds = 0;
 
-  // kOutOfMemory and kUnsupported, with the number asked for and the limit.
+  // kOverBudget, with the number asked for and the limit.
   Status CheckMemory(double bytes) const;
   // Checks `values` alone: what an operation gives, before tables as long as an output's sides are
   // made for it.

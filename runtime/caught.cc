@@ -5,16 +5,21 @@
 
 namespace fuselite {
 
-Status Caught(std::string_view what) {
+CaughtError DescribeCaught() noexcept {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return OutOfMemory(what, ": no memory left");
+    return {StatusCode::kOutOfMemory, "no memory left"};
   } catch (const std::exception& error) {
-    return Internal(what, ": ", error.what());
+    return {StatusCode::kInternal, error.what()};
   } catch (...) {
-    return Internal(what, ": an exception of unknown type");
+    return {StatusCode::kInternal, "an exception of unknown type"};
   }
+}
+
+Status Caught(std::string_view what) {
+  const CaughtError error = DescribeCaught();
+  return Status(error.code, std::string(what) + ": " + error.text);
 }
 
 }  // namespace fuselite

@@ -8,8 +8,17 @@
 
 namespace fuselite {
 
-// The exception that is being handled, as the error of `what`: "compiling the partition: no memory
-// left". Precondition: the caller is in a handler.
+// What an exception says of itself. `text` lives as long as the exception is being handled.
+struct CaughtError {
+  StatusCode code;
+  const char* text;
+};
+
+// The exception that is being handled: kOutOfMemory for what `new` throws, kInternal for the rest.
+// Takes no memory, of which there may be none left. Precondition: the caller is in a handler.
+[[gnu::cold]] CaughtError DescribeCaught() noexcept;
+
+// The same as the error of `what`: "compiling the partition: no memory left".
 [[gnu::cold]] Status Caught(std::string_view what);
 
 // Runs `body`, which returns a Status or a Result; what it throws becomes an error of `what`.

@@ -24,6 +24,7 @@ Status CheckPrivate(const struct stat& info, const std::string& path) {
 Result<std::span<const std::byte>> Map(int fd, const std::string& path, bool is_private) {
   struct stat info {};
   if (fstat(fd, &info) != 0) return IoError(path, ": ", std::strerror(errno));
+  if (S_ISDIR(info.st_mode)) return InvalidArgument(path, ": is a folder, not a regular file");
   if (!S_ISREG(info.st_mode)) return InvalidArgument(path, ": not a regular file");
   if (info.st_size == 0) return InvalidArgument(path, ": the file is empty");
   if (is_private) FUSELITE_RETURN_IF_ERROR(CheckPrivate(info, path));

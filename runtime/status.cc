@@ -14,6 +14,7 @@ std::string_view StatusCodeName(StatusCode code) {
     case StatusCode::kCancelled: return "cancelled";
     case StatusCode::kDeadlineExceeded: return "deadline exceeded";
     case StatusCode::kInternal: return "internal error";
+    case StatusCode::kOverBudget: return "over budget";
   }
   return "unknown";
 }

@@ -22,7 +22,8 @@ enum class StatusCode {
   kIo,
   kCancelled,
   kDeadlineExceeded,
-  kInternal,  // a fault of fuselite
+  kInternal,    // a fault of fuselite
+  kOverBudget,  // more than the user allows a model to ask for: runtime/budget.h
 };
 
 std::string_view StatusCodeName(StatusCode code);

@@ -152,6 +152,10 @@ int FuseliteCommandLine(int argc, char** argv) {
     return Fail(Unexpected(app), kUsageError);
   } catch (const CLI::ConversionError& error) {
     return Fail(NotConverted(app, error.what()), kUsageError);
+  } catch (const CLI::RequiredError& error) {
+    const std::string command = app.get_subcommands().front()->get_name();
+    return Fail(command + ": " + error.what() + "; fuselite " + command + " --help says more",
+                kUsageError);
   } catch (const CLI::ParseError& error) {
     return Fail(error.what(), kUsageError);
   } catch (const CommandError& error) {

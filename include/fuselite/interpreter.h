@@ -28,7 +28,8 @@ typedef enum FuseliteStatus {
   kFuseliteIo = 6,
   kFuseliteCancelled = 7,
   kFuseliteDeadlineExceeded = 8,
-  kFuseliteInternal = 9
+  kFuseliteInternal = 9,
+  kFuseliteOverBudget = 10 /* beyond max_memory or max_multiply_adds */
 } FuseliteStatus;
 
 /* Numbered as TfLiteType. */
@@ -95,8 +96,9 @@ typedef struct FuseliteInterpreterOptions {
    * The list is copied; an operator replaces a builtin one of its code. */
   const struct TfLiteOperator* const* operators;
   size_t operator_count;
-  /* What is beyond these is refused when allocating, or by the invoke that learns of it: bytes of
-   * the values and scratch of a subgraph, multiply-adds of one of its runs. 0: no limit. */
+  /* What is beyond these is refused with kFuseliteOverBudget when allocating, or by the invoke that
+   * learns of it: bytes of the values and scratch of a subgraph, multiply-adds of one of its runs.
+   * 0: no limit. */
   double max_memory;
   double max_multiply_adds;
 } FuseliteInterpreterOptions;

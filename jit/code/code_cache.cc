@@ -3,11 +3,11 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <exception>
 #include <filesystem>
 #include <mutex>
 #include <optional>
 
+#include "runtime/caught.h"
 #include "runtime/environment.h"
 #include "runtime/hash.h"
 #include "runtime/log.h"
@@ -71,13 +71,7 @@ Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::strin
 
 Result<SharedCode> CodeCache::Place(const std::string& key, const std::string& name,
                                     const Emit& emit) {
-  Result<CodeBytes> emitted = [&]() -> Result<CodeBytes> {
-    try {
-      return emit();
-    } catch (const std::exception& error) {
-      return Internal("emitting ", name, ": ", error.what());
-    }
-  }();
+  Result<CodeBytes> emitted = Guarded("emitting " + name, emit);
   if (!emitted.ok()) return emitted.status();
   size_t mapped = 0;
   FUSELITE_ASSIGN_OR_RETURN(uint8_t * base, map_(emitted->bytes, &mapped));

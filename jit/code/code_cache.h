@@ -56,7 +56,7 @@ class CodeCache {
   // The code for `key`, emitted by the first who asks; others with the same key wait for it, those
   // with another are not held up. A failure is returned to those who waited and tried again by the
   // next. `name` names the code in dumps and profiles. Exceptions of the assembler become
-  // kInternal.
+  // kInternal, and want of memory kOutOfMemory.
   //
   // FUSELITE_JIT_DUMP=<folder> writes each blob to <folder>/<name>.<hash of key>.bin;
   // FUSELITE_JIT_PROFILE=perfmap appends its place to /tmp/perf-<pid>.map. Both are best effort.

@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 def explain(model: str | os.PathLike[str] | bytes | Interpreter, **options: Unpack[Options]) -> Explanation:
-    """What becomes of each operator of a model (its path or bytes), or of an interpreter's."""
+    """What becomes of each operator of a model (its path or bytes), or of an interpreter's.
+
+    A model that `max_memory` or `max_multiply_adds` refuses is explained, too: its partition has the reason as `error`.
+    """
     if isinstance(model, Interpreter):
         return model.explain()
     with _tool.model_file(model) as path:
-        return Explanation.from_json(_tool.run("explain", path, "--format", "json", *_tool.option_arguments(dict(options))))
+        flags = _tool.option_arguments(dict(options))
+        return Explanation.from_json(_tool.run("explain", path, "--format", "json", *flags, fails_with=(1,)))
 
 
 def profile(model: str | os.PathLike[str] | bytes, inputs: Any = None, *, runs: int = 20, **options: Unpack[Options]) -> Profile:

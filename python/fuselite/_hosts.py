@@ -30,7 +30,7 @@ def load(name: str | None) -> tuple[str, ModuleType | None]:
         if name == OWN:
             return OWN, None
         if name not in MODULES:
-            raise ValueError(f"fuselite: there is no host '{name}': {', '.join([*MODULES, OWN])}")
+            raise ValueError(f"fuselite: there is no host '{name}'; write {', '.join(MODULES)} or {OWN}")
         return name, importlib.import_module(MODULES[name])
     for candidate in installed():
         try:

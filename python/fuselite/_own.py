@@ -27,6 +27,8 @@ class _Model:
     def __init__(self, library: ctypes.CDLL, path: Any, content: bytes | None) -> None:
         self.handle, self.library = None, library
         if content is not None:
+            if not isinstance(content, (bytes, bytearray, memoryview)):
+                raise TypeError(f"fuselite: model_content is the bytes of a .tflite file, not a {type(content).__name__}")
             self.handle = library.FuseliteModelLoadMemory(bytes(content), len(content))
         else:
             self.handle = library.FuseliteModelLoadFile(os.fsencode(path))
@@ -59,6 +61,8 @@ class _Model:
 class OwnInterpreter:
     """One running instance of a model. One thread at a time may use it."""
 
+    _handle: Any = None  # where the constructor was called wrongly, too
+
     def __init__(
         self,
         model_path: Any = None,
@@ -69,7 +73,6 @@ class OwnInterpreter:
         _model: _Model | None = None,
         _signature: str | None = None,
     ) -> None:
-        self._handle = None
         self._library = _library.load()
         if _model is None:
             if (model_path is None) == (model_content is None):
@@ -94,7 +97,7 @@ class OwnInterpreter:
             raise self._error()
         for delegate in self._delegates:
             pointer = delegate._get_native_delegate_pointer()
-            self._check(self._library.FuseliteInterpreterApplyDelegate(self._handle, pointer))
+            self._check_run(self._library.FuseliteInterpreterApplyDelegate(self._handle, pointer))
         self._allocated = False
 
     def __del__(self) -> None:
@@ -109,6 +112,11 @@ class OwnInterpreter:
     def _check(self, status: int) -> None:
         if status != 0:
             raise self._error()
+
+    def _check_run(self, status: int) -> None:
+        """Raises RuntimeError whatever the reason, as LiteRT's interpreter does where it prepares and runs a model."""
+        if status != 0:
+            raise RuntimeError(f"fuselite: {_library.last_error(self._library)}")
 
     def _ensure_safe(self) -> None:
         """Memory may move: no array that looks into it may be left."""
@@ -149,7 +157,7 @@ class OwnInterpreter:
     def allocate_tensors(self) -> None:
         """Prepares for invoke(); again after resize_tensor_input()."""
         self._ensure_safe()
-        self._check(self._library.FuseliteInterpreterAllocate(self._handle))
+        self._check_run(self._library.FuseliteInterpreterAllocate(self._handle))
         self._allocated = True
 
     def invoke(self) -> None:
@@ -157,7 +165,7 @@ class OwnInterpreter:
         self._ensure_safe()
         if not self._allocated:
             raise RuntimeError("fuselite: call allocate_tensors() before invoke()")
-        self._check(self._library.FuseliteInterpreterInvoke(self._handle))
+        self._check_run(self._library.FuseliteInterpreterInvoke(self._handle))
 
     def get_input_details(self) -> list[dict[str, Any]]:
         """Name, index, shape, dtype and quantization of each input."""
@@ -184,6 +192,9 @@ class OwnInterpreter:
             signature = self._details(input_index)["shape_signature"].tolist()
             if len(signature) != len(shape) or any(s not in (-1, n) for s, n in zip(signature, shape)):
                 raise ValueError(f"fuselite: the model fixes the shape {signature}, which {shape} is not")
+        most = np.iinfo(np.int32).max
+        if any(size > most for size in shape):
+            raise ValueError(f"fuselite: {shape} has a dimension of more than {most}")
         dims = (ctypes.c_int32 * len(shape))(*shape)
         place = inputs.index(input_index)
         self._check(self._library.FuseliteInterpreterResizeInput(self._handle, place, dims, len(shape)))

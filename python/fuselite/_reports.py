@@ -57,6 +57,7 @@ class Partition:
     threads: int
     compile_ms: float
     steps: tuple[Step, ...]
+    error: str = ""  # why it could not be compiled
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Explanation:
                     Step(s["ops"], s["kernel"], tuple(s["nodes"]), str(s["output_shape"]), s["multiply_adds"], s["weight_bytes"])
                     for s in p.get("steps", [])
                 ),
+                p.get("error", ""),
             )
             for p in main["partitions"]
         )

@@ -65,8 +65,9 @@ TEST(BudgetTest, ErrorsHaveTheNumberAskedForAndTheLimit) {
   const Budget budget{2e9, 1e12};
   EXPECT_TRUE(budget.CheckMemory(2e9).ok());
   EXPECT_THAT(budget.CheckMemory(8.6e9).message(), AllOf(HasSubstr("8.6 GB"), HasSubstr("2 GB")));
-  EXPECT_EQ(budget.CheckMemory(8.6e9).code(), StatusCode::kOutOfMemory);
+  EXPECT_EQ(budget.CheckMemory(8.6e9).code(), StatusCode::kOverBudget);
   EXPECT_TRUE(budget.CheckMultiplyAdds(1e12).ok());
+  EXPECT_EQ(budget.CheckMultiplyAdds(9.996e14).ToString().substr(0, 12), "over budget:");
   EXPECT_THAT(budget.CheckMultiplyAdds(9.996e14).message(),
               AllOf(HasSubstr("takes 1 P multiply-adds"), HasSubstr("allows 1 T")));
 }

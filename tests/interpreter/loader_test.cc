@@ -98,7 +98,7 @@ TEST(LoaderTest, NamesTheFileInErrors) {
             "not found: /no/such/file.tflite: no such file");
   EXPECT_THAT(LoadModelFromFile("/dev/null/file.tflite").status().message(),
               HasSubstr("Not a directory"));
-  EXPECT_EQ(LoadModelFromFile("/").status().message(), "/: not a regular file");
+  EXPECT_EQ(LoadModelFromFile("/").status().message(), "/: is a folder, not a regular file");
   const auto path = std::filesystem::temp_directory_path() /
                     ("fuselite_loader_test_" + std::to_string(getpid()) + ".tflite");
   std::ofstream(path) << "";

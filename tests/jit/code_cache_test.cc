@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -99,7 +100,10 @@ TEST(CodeCacheTest, ForgetsFailures) {
   auto thrown = cache.GetOrEmit(
       "a", "blob", []() -> Result<CodeBytes> { throw std::runtime_error("label is not found"); });
   EXPECT_EQ(thrown.status().code(), StatusCode::kInternal);
-  EXPECT_THAT(thrown.status().message(), HasSubstr("blob: label is not found"));
+  EXPECT_EQ(thrown.status().message(), "emitting blob: label is not found");
+  auto starved =
+      cache.GetOrEmit("a", "blob", []() -> Result<CodeBytes> { throw std::bad_alloc(); });
+  EXPECT_EQ(starved.status().code(), StatusCode::kOutOfMemory);
   auto good = cache.GetOrEmit("a", "a", [] { return Result<CodeBytes>(Returning(3)); });
   ASSERT_TRUE(good.ok());
   EXPECT_EQ(Call(*good), 3);

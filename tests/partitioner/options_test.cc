@@ -145,6 +145,7 @@ TEST(OptionsTest, BadValuesNameTheOptionAndTheNearestValue) {
   EXPECT_THAT(ErrorOf({{"max_partitions", "1.5"}}), HasSubstr("not a whole number"));
   EXPECT_THAT(ErrorOf({{"num_threads", ""}}), HasSubstr("not a whole number"));
   EXPECT_THAT(ErrorOf({{"ops_deny", "CONV2D"}}), HasSubstr("nearest one is CONV_2D"));
+  EXPECT_THAT(ErrorOf({{"ops_deny", "conv"}}), HasSubstr("nearest one is CONV_2D"));
   EXPECT_THAT(ErrorOf({}, {{"FUSELITE_ISA", "mmx"}}),
               HasSubstr("environment variable FUSELITE_ISA"));
   EXPECT_THAT(ErrorOf({{"isa", "mmx"}}), Not(HasSubstr("\n")));

@@ -87,7 +87,9 @@ def test_wrong_options_name_the_nearest_valid_one(mobilenet, host):
         fuselite.Interpreter(mobilenet, num_thread=2, host=host)
     with pytest.raises(ValueError, match="nearest valid value is fast"):
         fuselite.load_delegate(precision="fats")
-    with pytest.raises(ValueError, match="there is no host 'litert'"):
+    with pytest.raises(
+        ValueError, match="there is no host 'litert'; write ai_edge_litert, tflite_runtime, tensorflow or fuselite$"
+    ):
         fuselite.Interpreter(mobilenet, host="litert")
     with pytest.raises(ValueError, match="the nearest one is --jit"):
         fuselite.explain(mobilenet, jti=False)
@@ -208,6 +210,36 @@ def test_wrong_values_are_refused(host, mobilenet):
         fuselite.Interpreter("/nowhere.tflite", host=host)
     with pytest.raises(ValueError):
         fuselite.Interpreter(model_content=b"no model", host=host)
+    with pytest.raises(TypeError):
+        fuselite.Interpreter(model_content="no model", host=host)
+    # What a model cannot be prepared for is a RuntimeError in every host.
+    for shape in ([1, 2], [1, 224, 224, 4]):
+        interpreter.resize_tensor_input(index, shape)
+        with pytest.raises(RuntimeError, match="CONV_2D"):
+            interpreter.allocate_tensors()
+    with pytest.raises(RuntimeError, match="max_memory allows 64 B"):
+        fuselite.Interpreter(mobilenet, host=host, max_memory=64).allocate_tensors()
+
+
+def test_wrong_calls_of_the_own_interpreter_are_said_in_one_line(mobilenet):
+    code = (
+        "import fuselite, sys\n"
+        "try: fuselite.Interpreter(sys.argv[1], host='fuselite', experimental_nonsense=1)\n"
+        "except TypeError as error: print(error)\n"
+        "try: fuselite.Interpreter(model_content='text', host='fuselite')\n"
+        "except TypeError as error: print(error)\n"
+        "interpreter = fuselite.Interpreter(sys.argv[1], host='fuselite')\n"
+        "try: interpreter.resize_tensor_input(interpreter.get_input_details()[0]['index'], [2**31, 1, 1, 3])\n"
+        "except ValueError as error: print(error)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
+    command = [sys.executable, "-c", code, mobilenet]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert told.stderr == "", "no exception is left to the collector"
+    unexpected, content, huge = told.stdout.splitlines()
+    assert "experimental_nonsense" in unexpected
+    assert content == "fuselite: model_content is the bytes of a .tflite file, not a str"
+    assert huge == "fuselite: [2147483648, 1, 1, 3] has a dimension of more than 2147483647"
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -379,6 +411,8 @@ def test_explain(mobilenet):
     assert left.op == "SOFTMAX" and left.reason in str(denied)
     table = denied._repr_html_()
     assert table.startswith("<table>") and table.count("<tr>") == 66 and "SOFTMAX" in table
+    (refused,) = fuselite.explain(mobilenet, max_memory=64).partitions
+    assert not refused.compiled and "max_memory allows 64 B" in refused.error and explanation.partitions[0].error == ""
 
 
 def test_profile(mobilenet, tmp_path):

@@ -38,17 +38,36 @@ def test_explain_names_each_node_of_a_partition(tool, networks):
 
 def test_explain_says_what_the_budget_refused(tool):
     arguments = ("explain", "zoo:mobilenet_v1", "--max_memory", 1)
-    reason = re.search("some partitions could not be compiled: (.*max_memory allows 1 B)", tool(*arguments, warns=True))[1]
-    text = subprocess.run([tool.path, *map(str, arguments)], capture_output=True, text=True, check=True).stdout
+    reason = re.search("some partitions could not be compiled: (.*max_memory allows 1 B)", tool(*arguments, status=1))[1]
+    text = subprocess.run([tool.path, *map(str, arguments)], capture_output=True, text=True, check=False).stdout
     assert f" M multiply-adds, could not be compiled: {reason}\n" in text
     work = re.search(r"[\d.]+ M multiply-adds", tool("explain", "zoo:mobilenet_v1"))[0]
     assert work in text, "what is beyond the budget counts, too"
 
 
+@pytest.mark.parametrize("limit", [("--max_memory", "64K"), ("--max_multiply_adds", "1M")])
+def test_explain_is_a_gate_for_models(tool, tmp_path, limit):
+    for form, begin in (("text", "fuselite: isa"), ("json", "{"), ("dot", "digraph")):
+        refused = subprocess.run(
+            [tool.path, "explain", "zoo:mobilenet_v1", "--format", form, *limit], capture_output=True, text=True, check=False
+        )
+        assert refused.returncode == 1 and refused.stdout.lstrip().startswith(begin), refused.stdout[:100]
+        assert re.fullmatch(r"fuselite: zoo:mobilenet_v1: .* and " + limit[0][2:] + r" allows .*\n", refused.stderr)
+    page = tmp_path / "graph.html"
+    tool("explain", "zoo:mobilenet_v1", *limit, "--html", page, "--profile_runs", 2, status=1)
+    assert "CONV_2D" in page.read_text()
+    plan = tmp_path / "plan.txt"
+    tool("explain", "zoo:mobilenet_v1", *limit, "-o", plan, status=1)
+    assert "could not be compiled" in plan.read_text()
+    # One of several signatures is enough.
+    assert limit[0][2:] in tool("explain", "zoo:decoder_small", *limit, status=1)
+    tool("explain", "zoo:mobilenet_v1", "--max_memory", "1G", "--max_multiply_adds", "1e12")
+
+
 def test_shapes_that_do_not_fit_are_said_plainly(tool):
     refused = tool("explain", "zoo:mobilenet_v1", "--shape", "2,2", status=1)
     assert "--shape [2,2] does not fit input 'image', which is float32 [1,224,224,3]" in refused
-    large = tool("explain", "zoo:mobilenet_v1", "--shape", "900,224,224,3", "--max_memory", 10**6, warns=True)
+    large = tool("explain", "zoo:mobilenet_v1", "--shape", "900,224,224,3", "--max_memory", 10**6, status=1)
     assert "with --shape [900,224,224,3] for input 'image', which is float32 [1,224,224,3]: " in large
     assert "max_memory allows 1 MB" in large and "--shape says" not in large
     both = ("--input_layer=image", "--input_layer_shape=1,224,224,3", "--shape", "image:1,224,224,3")

@@ -4,6 +4,8 @@
 
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <utility>
 
 #include "runtime/is_index.h"
 
@@ -20,6 +22,23 @@ TEST(Caught, ExceptionsBecomeErrorsOfWhatWasDone) {
             "internal error: reading: odd");
   EXPECT_EQ(message([]() -> Status { throw 1; }),
             "internal error: reading: an exception of unknown type");
+}
+
+TEST(Caught, AnExceptionIsDescribedWithoutMemory) {
+  const auto describe = [](auto exception) {
+    try {
+      throw exception;
+    } catch (...) {
+      const CaughtError error = DescribeCaught();
+      return std::pair(error.code, std::string(error.text));
+    }
+  };
+  EXPECT_EQ(describe(std::bad_alloc()),
+            std::pair(StatusCode::kOutOfMemory, std::string("no memory left")));
+  EXPECT_EQ(describe(std::runtime_error("odd")),
+            std::pair(StatusCode::kInternal, std::string("odd")));
+  EXPECT_EQ(describe(1),
+            std::pair(StatusCode::kInternal, std::string("an exception of unknown type")));
 }
 
 TEST(Caught, AResultKeepsItsValue) {

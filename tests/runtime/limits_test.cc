@@ -17,14 +17,14 @@ TEST(Budget, NamesWhatIsAskedForAndAllowedInThreeDigits) {
        {std::pair(1.0, "1 B"), std::pair(999.4, "999 B"), std::pair(999.5, "1 kB"),
         std::pair(8.61e9, "8.61 GB"), std::pair(9994e17, "999 EB"), std::pair(2e24, "2e+06 EB")}) {
     const Status status = Budget{.max_memory = 0.5}.CheckMemory(bytes);
-    EXPECT_EQ(status.code(), StatusCode::kOutOfMemory);
+    EXPECT_EQ(status.code(), StatusCode::kOverBudget);
     EXPECT_EQ(status.message(), std::string("the model asks for ") + text +
                                     " of memory for its values, and max_memory allows 0.5 B");
   }
   for (const auto& [count, text] : {std::pair(2.0, "2"), std::pair(999.0, "999"),
                                     std::pair(1e3, "1 k"), std::pair(3e8, "300 M")}) {
     const Status status = Budget{.max_multiply_adds = 1}.CheckMultiplyAdds(count);
-    EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+    EXPECT_EQ(status.code(), StatusCode::kOverBudget);
     EXPECT_EQ(status.message(), std::string("a run of the model takes ") + text +
                                     " multiply-adds, and max_multiply_adds allows 1");
   }

@@ -56,7 +56,7 @@ TEST_F(MappedFileTest, RefusesWhatIsNoFileWithBytes) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   for (const auto& [path, problem] :
        {std::pair(nonesuch, "not found: " + nonesuch + ": no such file"),
-        std::pair(folder_.string(), folder_.string() + ": not a regular file"),
+        std::pair(folder_.string(), folder_.string() + ": is a folder, not a regular file"),
         std::pair(pipe, pipe + ": not a regular file"),
         std::pair(Write("empty", ""), std::string("empty: the file is empty"))}) {
     EXPECT_THAT(Plain(path), HasSubstr(problem));

@@ -93,23 +93,33 @@ std::string WhyNotPrepared(const Session& session, partitioner::Explanation& exp
   return reason;
 }
 
-partitioner::Explanation ExplainSession(const Session& session, const Arguments& arguments) {
-  partitioner::Explanation explanation = session.delegate->Explain();
-  if (session.prepared.ok()) return explanation;
-  const std::string reason = WhyNotPrepared(session, explanation);
-  std::cerr << "fuselite: " << arguments.model
-            << ": some partitions could not be compiled: " << reason;
-  // Inputs of other shapes need no less than the smallest ones that the file's stand for.
-  const bool of_budget = reason.find(" allows ") != std::string::npos;
-  if (!of_budget && LeavesDimensions(session)) std::cerr << "; --shape says how large an input is";
-  std::cerr << '\n';
-  return explanation;
+// What explain has to say: the explanation, and why the model cannot run as it is asked to. That
+// is told behind the explanation, which shows where it comes from.
+struct Answer {
+  partitioner::Explanation explanation;
+  Status refusal;  // of the first signature that was refused
+};
+
+Answer ExplainSession(const Session& session, const Arguments& arguments) {
+  Answer answer{session.delegate->Explain(), {}};
+  if (session.prepared.ok()) return answer;
+  const std::string reason = arguments.model + ": some partitions could not be compiled: " +
+                             WhyNotPrepared(session, answer.explanation);
+  // Inputs of other shapes need no less than the smallest ones that the file's stand for; what else
+  // these do not allow says nothing of the model.
+  const bool of_budget = session.prepared.code() == StatusCode::kOverBudget;
+  if (of_budget || !LeavesDimensions(session)) {
+    answer.refusal = Status(session.prepared.code(), reason);
+  } else {
+    std::cerr << "fuselite: " << reason << "; --shape says how large an input is\n";
+  }
+  return answer;
 }
 
 // The explanation of one signature, or of the first subgraph.
-partitioner::Explanation ExplainOne(const std::shared_ptr<const interpreter::Model>& model,
-                                    const Arguments& arguments, const partitioner::Options& options,
-                                    const InputRequest& inputs) {
+Answer ExplainOne(const std::shared_ptr<const interpreter::Model>& model,
+                  const Arguments& arguments, const partitioner::Options& options,
+                  const InputRequest& inputs) {
   const Session session =
       Check(OpenForExplanation(model, options, inputs, arguments.signature), arguments.model);
   return ExplainSession(session, arguments);
@@ -128,10 +138,9 @@ bool LeavesOpen(const interpreter::Model& model, const interpreter::Signature& s
 
 // The explanation of another signature than the one that shapes are given for. Its inputs of the
 // same names have these shapes, too, where they may.
-partitioner::Explanation ExplainBeside(const std::shared_ptr<const interpreter::Model>& model,
-                                       const Arguments& arguments,
-                                       const partitioner::Options& options, InputRequest inputs,
-                                       const interpreter::Signature& signature) {
+Answer ExplainBeside(const std::shared_ptr<const interpreter::Model>& model,
+                     const Arguments& arguments, const partitioner::Options& options,
+                     InputRequest inputs, const interpreter::Signature& signature) {
   std::erase_if(inputs.layers, [&](const InputLayer& layer) {
     return layer.name.empty() || !LeavesOpen(*model, signature, layer.name);
   });
@@ -164,20 +173,34 @@ void DropDecompositions(const interpreter::Model& model, partitioner::Explanatio
 }
 
 // Explains the signature that was asked for, else all of them: each is prepared by itself.
-partitioner::Explanation ExplainAll(const std::shared_ptr<const interpreter::Model>& model,
-                                    const Arguments& arguments,
-                                    const partitioner::Options& options) {
+Answer ExplainAll(const std::shared_ptr<const interpreter::Model>& model,
+                  const Arguments& arguments, const partitioner::Options& options) {
   const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
-  partitioner::Explanation all = ExplainOne(model, arguments, options, inputs);
+  Answer all = ExplainOne(model, arguments, options, inputs);
+  std::vector<partitioner::GraphReport>& graphs = all.explanation.graphs;
   if (arguments.signature.empty()) {
     for (const interpreter::Signature& signature : model->signatures) {
       const auto index = static_cast<size_t>(signature.subgraph);
-      if (index == 0 || index >= all.graphs.size()) continue;
-      all.graphs[index] = ExplainBeside(model, arguments, options, inputs, signature).graphs[index];
+      if (index == 0 || index >= graphs.size()) continue;
+      Answer beside = ExplainBeside(model, arguments, options, inputs, signature);
+      graphs[index] = std::move(beside.explanation.graphs[index]);
+      if (all.refusal.ok()) all.refusal = std::move(beside.refusal);
     }
   }
-  DropDecompositions(*model, all);
+  DropDecompositions(*model, all.explanation);
   return all;
+}
+
+// Writes the explanation where it was asked for.
+void Write(const Arguments& arguments, const partitioner::Explanation& explanation) {
+  const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
+                           : arguments.format == "dot" ? partitioner::ToDot(explanation)
+                                                       : partitioner::ToText(explanation);
+  if (arguments.output.empty()) {
+    std::cout << text << std::flush;
+  } else {
+    Check(WriteFile(arguments.output, {text}));
+  }
 }
 
 void Explain(const Arguments& arguments) {
@@ -187,21 +210,15 @@ void Explain(const Arguments& arguments) {
   }
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
-  const partitioner::Explanation explanation = ExplainAll(model, arguments, options);
-  if (!arguments.html.empty()) {
+  const auto [explanation, refusal] = ExplainAll(model, arguments, options);
+  if (arguments.html.empty()) {
+    Write(arguments, explanation);
+  } else {
     NodeTimesUs times;
-    if (arguments.runs > 0) times = MeasureNodes(model, arguments, options);
+    if (arguments.runs > 0 && refusal.ok()) times = MeasureNodes(model, arguments, options);
     Check(WriteFile(arguments.html, {GraphHtml(*model, arguments.model, explanation, times)}));
-    return;
   }
-  const std::string text = arguments.format == "json"  ? partitioner::ToJson(explanation)
-                           : arguments.format == "dot" ? partitioner::ToDot(explanation)
-                                                       : partitioner::ToText(explanation);
-  if (arguments.output.empty()) {
-    std::cout << text;
-    return;
-  }
-  Check(WriteFile(arguments.output, {text}));
+  Check(refusal);
 }
 
 }  // namespace

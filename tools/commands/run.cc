@@ -77,7 +77,10 @@ void Run(const Arguments& arguments) {
   if (!arguments.output_dir.empty()) {
     std::error_code error;
     std::filesystem::create_directories(arguments.output_dir, error);
-    if (error) throw CommandError(arguments.output_dir + ": " + error.message());
+    if (error) {
+      throw CommandError(arguments.output_dir +
+                         ": the folder for the outputs cannot be made: " + error.message());
+    }
   }
   const auto model = Check(OpenModel(arguments.model));
   SessionDelegates delegates;

@@ -75,7 +75,7 @@ Result<Session> Open(std::shared_ptr<const interpreter::Model> model, const Host
   FUSELITE_RETURN_IF_ERROR(Apply(std::move(delegates), session));
   session.prepared = session.interpreter->AllocateTensors();
   if (!session.prepared.ok() && !session.resized.empty()) {
-    session.prepared = InvalidArgument(session.resized, ": ", session.prepared.message());
+    session.prepared = session.prepared.In(session.resized);
   }
   return session;
 }

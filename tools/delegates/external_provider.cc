@@ -60,7 +60,8 @@ Result<DelegatePtr> Load(const std::string& path, const std::string& options) {
   const auto create = reinterpret_cast<Create>(dlsym(library, "tflite_plugin_create_delegate"));
   const auto destroy = reinterpret_cast<Destroy>(dlsym(library, "tflite_plugin_destroy_delegate"));
   if (create == nullptr || destroy == nullptr) {
-    return InvalidArgument(path, ": does not export tflite_plugin_create_delegate and _destroy_");
+    return InvalidArgument(path, ": is no external delegate: it does not export ",
+                           "tflite_plugin_create_delegate and tflite_plugin_destroy_delegate");
   }
   LastReport().clear();
   tflite::TfLiteDelegate* delegate =
