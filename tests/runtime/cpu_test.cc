@@ -104,19 +104,20 @@ TEST_F(TopologyTest, WhatIsNoNumberIsNone) {
 
 // Machines whose kernels take masks of so many CPUs and more, and run the process on these.
 TEST(AllowedCpus, AreThoseOfAMaskThatIsLongEnough) {
-  struct {
+  struct Machine {
     size_t shortest;
     std::vector<int> cpus;
-  } const kMachines[] = {
+  };
+  const Machine machines[] = {
       {1, {0}}, {1024, {3, 63, 64, 1023}}, {1025, {0, 1500}}, {1 << 16, {5, 65535}}};
-  for (const auto& [shortest, cpus] : kMachines) {
+  for (const Machine& machine : machines) {
     const auto read = [&](std::span<unsigned long> mask) {
       constexpr size_t kBits = 8 * sizeof(unsigned long);
-      if (mask.size() * kBits < shortest) return false;
-      for (const int cpu : cpus) mask[cpu / kBits] |= 1ul << cpu % kBits;
+      if (mask.size() * kBits < machine.shortest) return false;
+      for (const int cpu : machine.cpus) mask[cpu / kBits] |= 1ul << cpu % kBits;
       return true;
     };
-    EXPECT_EQ(internal::AllowedCpusOf(read), cpus) << shortest;
+    EXPECT_EQ(internal::AllowedCpusOf(read), machine.cpus) << machine.shortest;
   }
   // All that there are, from 0 on, where none is long enough or none is set.
   for (const bool answers : {false, true}) {
