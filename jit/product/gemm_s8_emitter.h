@@ -40,7 +40,7 @@ struct GemmS8Spec {
   // Pair products: the weights are int8 in memory, and widened when they are read: once for all
   // rows of a tile. That takes as long as reading twice the bytes from L1 does, but a single row
   // reads weights from further away. By weights in L2, 8 rows and more take 4% longer than by int16
-  // with AVX2 and as long with AVX-512 (Zen 5); a decoder's prompt, whose weights come from memory,
+  // with AVX2 and as long with AVX-512 (Zen 4); a decoder's prompt, whose weights come from memory,
   // 3% less.
   bool narrow = false;
   bool rolled = false;            // loops take one step at a time (RollsLoops)

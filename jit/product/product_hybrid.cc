@@ -89,7 +89,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
 // A few rows take as long as memory needs for the weights, which panels may make larger: int4
 // become bytes, and those int16 without dot products, but for a single row and where all numbers of
 // rows share them (ProductFormatS8::shares_panels). By panels of bytes 2 to 4 rows take 12% to 16%
-// less than by the weights as they are (AVX2 on a Zen 5).
+// less than by the weights as they are (AVX2 on a Zen 4).
 Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const OpDescription& op,
                                                      const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckHybridOperands(op, context.isa));
