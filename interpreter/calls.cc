@@ -26,6 +26,22 @@ Status Put(const Value& value, Subgraph& graph, TfLiteTensor& to) {
   return Status();
 }
 
+Status ResizeInputs(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) {
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TfLiteTensor& from = graph.tensor(arguments[i]);
+    FUSELITE_RETURN_IF_ERROR(callee.ResizeInput(callee.inputs()[i], Elements(from.dims)));
+  }
+  return Status();
+}
+
+// As LiteRT does it: it lets go of a callee when its operator has run, and prepares it for the next
+// run, with which states and random sequences begin anew. Where it preserves all tensors it keeps
+// the callee, and with it all of these.
+Status Begin(Subgraph& callee) {
+  if (!callee.host().preserve_all_tensors || TakesHandles(callee)) return callee.AllocateAnew();
+  return callee.ready() ? Status() : callee.AllocateTensors();
+}
+
 }  // namespace
 
 Subgraph& Callee(Subgraph& graph, const tflite::TfLiteNode& node, int which) {
@@ -54,11 +70,13 @@ Status CheckSignature(Subgraph& graph, std::span<const int> arguments, std::span
 }
 
 Status ShapeCallee(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) {
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const TfLiteTensor& from = graph.tensor(arguments[i]);
-    FUSELITE_RETURN_IF_ERROR(callee.ResizeInput(callee.inputs()[i], Elements(from.dims)));
-  }
+  FUSELITE_RETURN_IF_ERROR(ResizeInputs(graph, arguments, callee));
   return callee.ready() ? Status() : callee.AllocateTensors();
+}
+
+Status BeginOn(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) {
+  FUSELITE_RETURN_IF_ERROR(ResizeInputs(graph, arguments, callee));
+  return Begin(callee);
 }
 
 bool SameShape(const TfLiteTensor& a, const TfLiteTensor& b) {
@@ -90,11 +108,6 @@ bool TakesHandles(const Subgraph& callee) {
   return std::ranges::any_of(callee.inputs(), [&](int input) {
     return callee.tensor(input).type == tflite::kTfLiteResource;
   });
-}
-
-Status Begin(Subgraph& callee) {
-  if (!callee.host().preserve_all_tensors || TakesHandles(callee)) return callee.AllocateAnew();
-  return callee.ready() ? Status() : callee.AllocateTensors();
 }
 
 Status RunOn(const std::vector<Value>& arguments, Subgraph& callee, Call call) {

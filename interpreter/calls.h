@@ -28,6 +28,9 @@ Status CheckSignature(Subgraph& graph, std::span<const int> arguments, std::span
 // Gives the callee's inputs the shapes of `arguments` and plans it.
 Status ShapeCallee(Subgraph& graph, std::span<const int> arguments, Subgraph& callee);
 
+// Gives them those shapes; states and random sequences begin anew, where LiteRT has them so.
+Status BeginOn(Subgraph& graph, std::span<const int> arguments, Subgraph& callee);
+
 bool SameShape(const tflite::TfLiteTensor& a, const tflite::TfLiteTensor& b);
 
 // The outputs get the shapes of the callee's, or become dynamic where `fixed` is false.
@@ -39,11 +42,7 @@ Result<bool> ReadCondition(const tflite::TfLiteTensor& tensor);
 // Whether LiteRT prepares the callee before each call, whatever it keeps between others.
 bool TakesHandles(const Subgraph& callee);
 
-// As LiteRT does it: it lets go of a callee when its operator has run, and prepares it for the next
-// run, with which states and random sequences begin anew. Where it preserves all tensors it keeps
-// the callee, and with it all of these.
-Status Begin(Subgraph& callee);
-
+// Whether a call begins as BeginOn() does.
 enum class Call { kBegins, kGoesOn };
 Status RunOn(const std::vector<Value>& arguments, Subgraph& callee, Call call);
 

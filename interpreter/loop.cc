@@ -161,10 +161,8 @@ Status InvokeWhile(Subgraph& graph, const TfLiteNode& node) {
   Subgraph& body = Callee(graph, node, 1);
   const auto arguments = Elements(node.inputs);
   const auto outputs = Elements(node.outputs);
-  FUSELITE_RETURN_IF_ERROR(ShapeCallee(graph, arguments, condition));
-  FUSELITE_RETURN_IF_ERROR(ShapeCallee(graph, arguments, body));
-  FUSELITE_RETURN_IF_ERROR(Begin(condition));
-  FUSELITE_RETURN_IF_ERROR(Begin(body));
+  FUSELITE_RETURN_IF_ERROR(BeginOn(graph, arguments, condition));
+  FUSELITE_RETURN_IF_ERROR(BeginOn(graph, arguments, body));
   if (auto moving = LoopValues::Of(graph, arguments, condition, body)) {
     FUSELITE_RETURN_IF_ERROR(moving->Run());
     return moving->StoreTo(graph, outputs);

@@ -200,7 +200,6 @@ void UnpackedProduct::Store(const KernelArgs& args, void* sums, int64_t n, int64
                             int64_t channel) const {
   const bool real = type_ == DataType::kFloat32, down = line_input_ == 1;
   std::byte* const to = Output(args, row, channel);
-  if (sums == to) return;
   // The function for any tail takes 30 ns to leave a single sum as it is (Zen 4).
   if (unchanged_) return StoreSums(sums, n, down ? output_.pitch() : 1, to);
   if (down && alike_) return StoreDown(args, sums, n, to);
@@ -240,7 +239,7 @@ void UnpackedProduct::Run(const KernelArgs& args, int64_t line, int64_t others, 
     } else {
       AddBias(args, to_channel, count, sums);
     }
-    Store(args, sums, count, to_row, to_channel);
+    if (!in_place) Store(args, sums, count, to_row, to_channel);
   }
 }
 

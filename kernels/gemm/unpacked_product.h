@@ -68,7 +68,6 @@ class UnpackedProduct {
   // n integers that go down, all of which the tail treats alike: as one row, then one by one.
   void StoreDown(const KernelArgs& args, void* sums, int64_t n, std::byte* to) const;
   std::byte* Output(const KernelArgs& args, int64_t row, int64_t channel) const;
-  // Does nothing where the sums are the output.
   void Store(const KernelArgs& args, void* sums, int64_t n, int64_t row, int64_t channel) const;
 
   void (*sums_)(const UnpackedRow& row) = nullptr;

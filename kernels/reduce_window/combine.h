@@ -28,4 +28,28 @@ constexpr T Combine(T x, T y) {
   }
 }
 
+// use.operator()<T, kFunction>() for `function` and the type in which `type` is computed.
+template <class Use>
+auto WithWindowFunction(DataType type, WindowFunction function, const Use& use) {
+  const auto with = [&]<class T>() {
+    switch (function) {
+      case WindowFunction::kAdd: return use.template operator()<T, WindowFunction::kAdd>();
+      case WindowFunction::kMul: return use.template operator()<T, WindowFunction::kMul>();
+      case WindowFunction::kMinimum: return use.template operator()<T, WindowFunction::kMinimum>();
+      case WindowFunction::kMaximum: return use.template operator()<T, WindowFunction::kMaximum>();
+      case WindowFunction::kAll: return use.template operator()<T, WindowFunction::kAll>();
+      default: return use.template operator()<T, WindowFunction::kAny>();
+    }
+  };
+  switch (type) {
+    case DataType::kFloat32: return with.template operator()<float>();
+    case DataType::kFloat64: return with.template operator()<double>();
+    case DataType::kUInt8: return with.template operator()<uint8_t>();
+    case DataType::kInt16: return with.template operator()<int16_t>();
+    case DataType::kInt32: return with.template operator()<int32_t>();
+    case DataType::kInt64: return with.template operator()<int64_t>();
+    default: return with.template operator()<int8_t>();
+  }
+}
+
 }  // namespace fuselite::kernels

@@ -55,33 +55,10 @@ void CombineWithOne(void* totals, const void* initial, int64_t n, int64_t times)
   }
 }
 
-template <class T, WindowFunction kFunction>
-WindowRow RowOf() {
-  return {&CombineRow<T, kFunction>, &CombineWithOne<T, kFunction>};
-}
-
-template <class T>
-WindowRow RowOf(WindowFunction function) {
-  switch (function) {
-    case WindowFunction::kAdd: return RowOf<T, WindowFunction::kAdd>();
-    case WindowFunction::kMul: return RowOf<T, WindowFunction::kMul>();
-    case WindowFunction::kMinimum: return RowOf<T, WindowFunction::kMinimum>();
-    case WindowFunction::kMaximum: return RowOf<T, WindowFunction::kMaximum>();
-    case WindowFunction::kAll: return RowOf<T, WindowFunction::kAll>();
-    default: return RowOf<T, WindowFunction::kAny>();
-  }
-}
-
 WindowRow FindWindowRow(DataType type, WindowFunction function) {
-  switch (type) {
-    case DataType::kFloat32: return RowOf<float>(function);
-    case DataType::kFloat64: return RowOf<double>(function);
-    case DataType::kUInt8: return RowOf<uint8_t>(function);
-    case DataType::kInt16: return RowOf<int16_t>(function);
-    case DataType::kInt32: return RowOf<int32_t>(function);
-    case DataType::kInt64: return RowOf<int64_t>(function);
-    default: return RowOf<int8_t>(function);
-  }
+  return WithWindowFunction(type, function, []<class T, WindowFunction kFunction>() {
+    return WindowRow{&CombineRow<T, kFunction>, &CombineWithOne<T, kFunction>};
+  });
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -134,28 +111,27 @@ class WindowRows {
       if (d < last) outer_ *= out[d];
     }
     across_ = last;
-    block_ = std::max<int64_t>(1, kRowBytes / (lanes_ * value_bytes_));
-    gathers_ = window[last].stride > 1 && lanes_ * value_bytes_ < kLeastAlone;
+    block_ = std::max<int64_t>(1, kRowBytes / element_bytes());
+    gathers_ = window[last].stride > 1 && element_bytes() < kLeastAlone;
     blocks_ = CeilDiv(dims_[across_].positions, block_);
   }
 
   Work work() const {
     int64_t terms = 1;
     for (int d = 0; d <= across_; ++d) terms *= dims_[d].window.size;
-    const int64_t values = std::min(block_, dims_[across_].positions) * lanes_;
+    const int64_t bytes = std::min(block_, dims_[across_].positions) * element_bytes();
     return {.units = outer_ * blocks_,
-            .grain = GrainFor(std::max<int64_t>(1, terms * values * value_bytes_ / 16)),
-            .scratch_bytes = static_cast<size_t>(gathers_ ? block_ * lanes_ * value_bytes_ : 0)};
+            .grain = GrainFor(std::max<int64_t>(1, terms * bytes / 16)),
+            .scratch_bytes = static_cast<size_t>(gathers_ ? block_ * element_bytes() : 0)};
   }
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
     const Dim& across = dims_[across_];
-    const int64_t element_bytes = lanes_ * value_bytes_;
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit % blocks_ * block_, outer = unit / blocks_;
       Row row{args, {}, first, std::min(block_, across.positions - first), nullptr};
       row.totals = static_cast<std::byte*>(args.outputs[0]) +
-                   (outer * across.positions + first) * element_bytes;
+                   (outer * across.positions + first) * element_bytes();
       int64_t rest = outer;
       for (int d = across_; d-- > 0; rest /= dims_[d].positions) {
         row.outer[d] = rest % dims_[d].positions;
@@ -231,13 +207,16 @@ class WindowRows {
     }
   }
 
+  // Of the row's dimension: `lanes_` values.
+  int64_t element_bytes() const { return dims_[across_].in_bytes; }
+
   void Repeat(const Row& row, int64_t begin, int64_t end, int64_t times) const {
     if (begin == end) return;
     row_.repeat(At(row, begin), row.args.inputs[1], (end - begin) * lanes_, times);
   }
 
   std::byte* At(const Row& row, int64_t position) const {
-    return row.totals + position * lanes_ * value_bytes_;
+    return row.totals + position * element_bytes();
   }
 
   WindowRow row_;

@@ -82,19 +82,6 @@ std::unique_ptr<Kernel> BuildOf(const OpDescription& op, const std::vector<Windo
                     Windows<T, kFunction>(op, window));
 }
 
-template <class T>
-std::unique_ptr<Kernel> BuildType(const OpDescription& op, const std::vector<WindowDim>& window,
-                                  WindowFunction function) {
-  switch (function) {
-    case WindowFunction::kAdd: return BuildOf<T, WindowFunction::kAdd>(op, window);
-    case WindowFunction::kMul: return BuildOf<T, WindowFunction::kMul>(op, window);
-    case WindowFunction::kMinimum: return BuildOf<T, WindowFunction::kMinimum>(op, window);
-    case WindowFunction::kMaximum: return BuildOf<T, WindowFunction::kMaximum>(op, window);
-    case WindowFunction::kAll: return BuildOf<T, WindowFunction::kAll>(op, window);
-    default: return BuildOf<T, WindowFunction::kAny>(op, window);
-  }
-}
-
 }  // namespace
 
 Result<int64_t> WindowDim::Positions(int64_t extent) const {
@@ -140,15 +127,10 @@ Result<std::unique_ptr<Kernel>> BuildWindows(const OpDescription& op,
                                              WindowFunction function) {
   if (!op.tail.empty()) return Unsupported("windows take no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  switch (op.inputs[0].type) {
-    case DataType::kFloat32: return BuildType<float>(op, window, function);
-    case DataType::kFloat64: return BuildType<double>(op, window, function);
-    case DataType::kUInt8: return BuildType<uint8_t>(op, window, function);
-    case DataType::kInt16: return BuildType<int16_t>(op, window, function);
-    case DataType::kInt32: return BuildType<int32_t>(op, window, function);
-    case DataType::kInt64: return BuildType<int64_t>(op, window, function);
-    default: return BuildType<int8_t>(op, window, function);
-  }
+  return WithWindowFunction(op.inputs[0].type, function,
+                            [&]<class T, WindowFunction kFunction>() -> std::unique_ptr<Kernel> {
+                              return BuildOf<T, kFunction>(op, window);
+                            });
 }
 
 }  // namespace fuselite::kernels

@@ -10,8 +10,8 @@ namespace fuselite::kernels {
 
 namespace {
 
-// The rows of each image that windows read: the first `read` of every `stride`. Those between them
-// are a third and more of what a 1x1 filter would copy in vain.
+// The rows of each image that windows read: the first `read` of every `stride`. A 1x1 filter with
+// strides of two reads half of them.
 struct ReadRows {
   int64_t stride = 1, read = 1;
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "kernels/reduce_window/stablehlo.h"
-#include "tests/kernels/op_tester.h"
+#include "tests/kernels/beside_reference.h"
 
 namespace fuselite::kernels::testing {
 namespace {
@@ -13,27 +13,6 @@ namespace {
 constexpr DataType kTypes[] = {DataType::kFloat32, DataType::kFloat64, DataType::kInt8,
                                DataType::kUInt8,   DataType::kInt16,   DataType::kInt32,
                                DataType::kInt64,   DataType::kBool};
-
-void ExpectSameBits(const TestTensor& expected, const TestTensor& actual) {
-  switch (BitWidth(expected.info().type)) {
-    case 8: return ExpectSame<uint8_t>(expected, actual, "rows");
-    case 16: return ExpectSame<uint16_t>(expected, actual, "rows");
-    case 32: return ExpectSame<uint32_t>(expected, actual, "rows");
-    default: return ExpectSame<uint64_t>(expected, actual, "rows");
-  }
-}
-
-void ExpectLikeReference(OpTester& tester, Random& random) {
-  const auto expected = tester.Run("reference", Isa::kScalar);
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  for (const Isa isa : RunnableIsas()) {
-    if (isa == Isa::kScalar) continue;
-    SCOPED_TRACE(IsaName(isa));
-    const auto actual = tester.Run("highway", isa, random.Int(1, 1000), random.Int(0, 3));
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    ExpectSameBits((*expected)[0], (*actual)[0]);
-  }
-}
 
 TestTensor Values(Random& random, DataType type, const Shape& shape) {
   TestTensor tensor({.type = type, .shape = shape});

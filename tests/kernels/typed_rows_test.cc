@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
+#include "tests/kernels/beside_reference.h"
 #include "tests/kernels/broadcast_cases.h"
 
 namespace fuselite::kernels::testing {
@@ -29,27 +30,6 @@ TestTensor RandomOperand(Random& random, DataType type, const Shape& shape) {
                            type == DataType::kUInt64;
   tensor.Fill(random, is_unsigned ? 0 : few ? -2 : -120, few ? 2 : is_unsigned ? 255 : 120);
   return tensor;
-}
-
-void ExpectSameBytes(const TestTensor& expected, const TestTensor& actual) {
-  switch (BitWidth(expected.info().type)) {
-    case 8: return ExpectSame<uint8_t>(expected, actual, "highway");
-    case 16: return ExpectSame<int16_t>(expected, actual, "highway");
-    case 32: return ExpectSame<int32_t>(expected, actual, "highway");
-    default: return ExpectSame<int64_t>(expected, actual, "highway");
-  }
-}
-
-void ExpectLikeReference(OpTester& tester, Random& random) {
-  const auto expected = tester.Run("reference", Isa::kScalar);
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  for (const Isa isa : RunnableIsas()) {
-    if (isa == Isa::kScalar) continue;
-    SCOPED_TRACE(IsaName(isa));
-    const auto actual = tester.Run("highway", isa, random.Int(1, 1000), random.Int(0, 3));
-    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-    ExpectSameBytes((*expected)[0], (*actual)[0]);
-  }
 }
 
 TEST(TypedRowsTest, FunctionsOfTwoMatchTheReference) {
