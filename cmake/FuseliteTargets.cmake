@@ -35,9 +35,19 @@ function(fuselite_room name)
     target_compile_options(fuselite_${name} PRIVATE
       $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:--param=max-inline-insns-single=20>)
   endif()
-  # ccache finds nothing again that was compiled with precompiled headers, and saves more than they do.
-  if(FUSELITE_PRECOMPILE AND ARG_HEADERS AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  fuselite_precompiles(precompiles)
+  if(precompiles AND ARG_HEADERS)
     target_precompile_headers(fuselite_${name} PRIVATE ${ARG_HEADERS})
+  endif()
+endfunction()
+
+# fuselite_precompiles(VARIABLE): whether common headers are read once (FUSELITE_PRECOMPILE). ccache finds nothing again
+# that was compiled with precompiled headers, and saves more than they do.
+function(fuselite_precompiles variable)
+  if(FUSELITE_PRECOMPILE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    set(${variable} TRUE PARENT_SCOPE)
+  else()
+    set(${variable} FALSE PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -91,8 +101,36 @@ function(fuselite_test name)
   cmake_parse_arguments(ARG "SERIAL" "" "DEPENDS;SOURCES" ${ARGN})
   add_executable(${name} ${name}.cc ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE fuselite_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  if(TARGET "${FUSELITE_TEST_HEADERS}" AND FUSELITE_TEST_HEADERS_OF IN_LIST ARG_DEPENDS)
+    target_precompile_headers(${name} REUSE_FROM ${FUSELITE_TEST_HEADERS})
+    set(in_c ${ARG_SOURCES})
+    list(FILTER in_c INCLUDE REGEX "\\.c$")
+    set_source_files_properties(${in_c} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+  endif()
   fuselite_add_test(${name})
   set_tests_properties(${name} PROPERTIES RUN_SERIAL "${ARG_SERIAL}")
+endfunction()
+
+# fuselite_test_headers(DEPENDS ROOM HEADERS ...): what most programs of a folder of tests include, GoogleTest's headers
+# before it, for FUSELITE_PRECOMPILE; said before the folder's fuselite_test. It serves the programs that depend on ROOM,
+# as only these are compiled with the same definitions.
+function(fuselite_test_headers)
+  cmake_parse_arguments(ARG "" "DEPENDS" "HEADERS" ${ARGN})
+  fuselite_precompiles(precompiles)
+  if(NOT precompiles)
+    return()
+  endif()
+  get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
+  set(target fuselite_${folder}_test_headers)
+  # What is precompiled belongs to a target, and a target has a source. g++ takes it where it is compiled as programs are.
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${target}.cc CONTENT "")
+  add_library(${target} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${target}.cc)
+  set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${target} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
+  target_link_libraries(${target} PRIVATE fuselite_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest)
+  target_precompile_headers(${target} PRIVATE <algorithm> <gmock/gmock.h> <gtest/gtest.h> ${ARG_HEADERS})
+  set(FUSELITE_TEST_HEADERS ${target} PARENT_SCOPE)
+  set(FUSELITE_TEST_HEADERS_OF ${ARG_DEPENDS} PARENT_SCOPE)
 endfunction()
 
 # fuselite_add_test(NAME): registers the GoogleTest program NAME with ctest.
