@@ -85,11 +85,11 @@ class Subgraph {
 
   // Gives `tensor`, an input, another shape; the next AllocateTensors adapts everything else.
   Status ResizeInput(int tensor, std::span<const int> dims);
-  // Shapes, memory, kernels. Nothing is done where nothing changed, except that variables are
-  // reset.
+  // Shapes, memory, kernels, and variables as they begin. Nothing is done where nothing changed, as
+  // in LiteRT: variables keep their values then.
   Status AllocateTensors();
-  // AllocateTensors(), and nothing is left of runs before: nodes that remember any are prepared
-  // again. Its tensors then lie elsewhere.
+  // AllocateTensors(), and nothing is left of runs before: variables are reset, and nodes that
+  // remember any are prepared again. Its tensors then lie elsewhere.
   Status AllocateAnew();
   // Whether runs change what later ones give: there are variables, or nodes that remember.
   bool KeepsStates() const;

@@ -141,13 +141,12 @@ void Subgraph::ForgetMemoryFrom(size_t position) {
 
 Status Subgraph::AllocateTensors() {
   FUSELITE_RETURN_IF_ERROR(RedoDelegates());
-  if (state_ != State::kReady) {
-    ForgetMemory();
-    multiply_adds_ = 0;
-    FUSELITE_RETURN_IF_ERROR(PropagateShapes());
-    FUSELITE_RETURN_IF_ERROR(PrepareFrom(0));
-    state_ = State::kReady;
-  }
+  if (state_ == State::kReady) return Status();
+  ForgetMemory();
+  multiply_adds_ = 0;
+  FUSELITE_RETURN_IF_ERROR(PropagateShapes());
+  FUSELITE_RETURN_IF_ERROR(PrepareFrom(0));
+  state_ = State::kReady;
   ResetVariables();
   return Status();
 }
@@ -162,7 +161,9 @@ bool Subgraph::KeepsStates() const {
 
 Status Subgraph::AllocateAnew() {
   if (HasNodesThatRemember()) state_ = State::kUnprepared;
-  return AllocateTensors();
+  FUSELITE_RETURN_IF_ERROR(AllocateTensors());
+  ResetVariables();
+  return Status();
 }
 
 // For delegates that ask for it: the nodes that they replaced still tell shapes.

@@ -165,7 +165,8 @@ FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterResizeInput(FuseliteInterprete
                                                               size_t i, const int32_t* dims,
                                                               size_t rank);
 /* Prepares operators and takes memory for the inputs' shapes: before the first invoke, and after
- * each resize. Variables begin anew, and inputs are to be written again. */
+ * each resize. Variables begin anew, and inputs are to be written again. Where no shape changed
+ * since the last call nothing is done, and variables and inputs keep their values. */
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterAllocate(FuseliteInterpreter* interpreter);
 /* Runs the model once, on the calling thread and its helpers; returns when the outputs are there.
  */

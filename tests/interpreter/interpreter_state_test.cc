@@ -32,6 +32,10 @@ TEST(InterpreterState, LastsUntilItIsReset) {
   ASSERT_OK(interpreter->AllocateTensors());
   EXPECT_THAT(RunOn(*interpreter, {1}), ElementsAre(1));
   EXPECT_THAT(RunOn(*interpreter, {2}), ElementsAre(3));
+  ASSERT_OK(interpreter->AllocateTensors());  // which has nothing to do, as in LiteRT
+  ASSERT_OK(interpreter->ResizeInput(0, std::vector<int32_t>{1, 1}));
+  ASSERT_OK(interpreter->AllocateTensors());
+  EXPECT_THAT(RunOn(*interpreter, {1}), ElementsAre(4));
   interpreter->ResetVariables();
   EXPECT_THAT(RunOn(*interpreter, {2}), ElementsAre(2));
 }
