@@ -265,6 +265,18 @@ def test_info_and_zoo(tool):
     assert tool("--version").strip() == info["version"]
 
 
+def test_info_names_variables_that_nothing_reads(tool, monkeypatch):
+    monkeypatch.setenv("FUSELITE_NUM_THREADS", "1")
+    monkeypatch.setenv("FUSELITE_NUM_THREAD", "2")
+    monkeypatch.setenv("FUSELITE_Q", "3")
+    lines = tool("info").splitlines()
+    assert "setting   FUSELITE_NUM_THREADS=1" in lines
+    assert "setting   FUSELITE_NUM_THREAD=2, which nothing reads; the nearest valid one is FUSELITE_NUM_THREADS" in lines
+    assert "setting   FUSELITE_Q=3, which nothing reads" in lines
+    settings = {setting["name"]: setting for setting in json.loads(tool("info", "--json"))["settings"]}
+    assert settings["FUSELITE_NUM_THREADS"]["read"] and not settings["FUSELITE_Q"]["read"]
+
+
 def test_demo_prints_one_row_for_each_network(tool, tmp_path):
     text = tool("demo", "--seconds", 0, "--directory", tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["mobilenet_v1.tflite", "mobilenet_v2.tflite", "transformer.tflite"]

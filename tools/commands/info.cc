@@ -1,12 +1,18 @@
 // fuselite info: what a bug report needs to say of the machine and the build.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/operator.h"
 #include "partitioner/options.h"
 #include "runtime/cpu.h"
+#include "runtime/environment.h"
 #include "runtime/isa.h"
 #include "runtime/text_table.h"
 #include "runtime/version.h"
@@ -30,6 +36,34 @@ int ThreadsByDefault(const CpuInfo& cpu) {
   return asked > 0 ? asked : cpu.physical_cores;
 }
 
+// What is read from the environment beside the delegate's options: by the log, the emitters, the
+// tools, the Python package and the tests.
+constexpr std::string_view kOtherSettings[] = {
+    "LOG",  "JIT_DUMP", "JIT_PROFILE", "PROGRESS", "ENABLE",      "LIBRARY", "LITERT",
+    "TOOL", "MODELS",   "EVAL",        "MATRIX",   "CONFORMANCE", "DELEGATE"};
+
+// Each variable of the environment whose name begins as ours do. What nothing reads is probably
+// misspelt: `nearest` is the variable that was meant, or empty.
+nlohmann::ordered_json DescribeSettings() {
+  std::vector<std::string_view> known(std::begin(kOtherSettings), std::end(kOtherSettings));
+  for (const partitioner::OptionRow& row : partitioner::OptionTable()) known.push_back(row.name);
+  const std::string prefix = EnvironmentName("");
+  nlohmann::ordered_json settings = nlohmann::json::array();
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const size_t end = text.find('=');
+    if (!text.starts_with(prefix) || end == text.npos) continue;
+    const std::string_view name = text.substr(0, end);
+    const bool is_read = std::ranges::any_of(
+        known, [&](std::string_view setting) { return EnvironmentName(setting) == name; });
+    settings.push_back({{"name", name}, {"value", text.substr(end + 1)}, {"read", is_read}});
+    if (is_read) continue;
+    const std::string_view nearest = partitioner::Nearest(name.substr(prefix.size()), known);
+    settings.back()["nearest"] = nearest.empty() ? "" : EnvironmentName(nearest);
+  }
+  return settings;
+}
+
 nlohmann::ordered_json Describe() {
   const CpuInfo cpu = ReadCpuInfo();
   nlohmann::ordered_json isas = nlohmann::json::array();
@@ -45,13 +79,25 @@ nlohmann::ordered_json Describe() {
           {"l1d_bytes", cpu.l1d_bytes},
           {"l2_bytes", cpu.l2_bytes},
           {"l3_bytes", cpu.l3_bytes},
-          {"operators", kernels::AllOperators().size()}};
+          {"operators", kernels::AllOperators().size()},
+          {"settings", DescribeSettings()}};
 }
 
 std::string Join(const nlohmann::ordered_json& names) {
   std::string text;
   for (const auto& name : names) text += (text.empty() ? "" : " ") + name.get<std::string>();
   return text;
+}
+
+void PrintSetting(const nlohmann::ordered_json& setting) {
+  std::cout << "setting   " << setting["name"].get<std::string>() << "="
+            << setting["value"].get<std::string>();
+  if (!setting["read"].get<bool>()) {
+    const auto nearest = setting["nearest"].get<std::string>();
+    std::cout << ", which nothing reads";
+    if (!nearest.empty()) std::cout << "; the nearest valid one is " << nearest;
+  }
+  std::cout << "\n";
 }
 
 void PrintText(const nlohmann::ordered_json& info) {
@@ -68,6 +114,7 @@ void PrintText(const nlohmann::ordered_json& info) {
             << "caches    L1d " << cache("l1d_bytes") << ", L2 " << cache("l2_bytes") << ", L3 "
             << cache("l3_bytes") << "\n"
             << "operators " << info["operators"] << "\n";
+  for (const auto& setting : info["settings"]) PrintSetting(setting);
 }
 
 }  // namespace
