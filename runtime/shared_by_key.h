@@ -32,15 +32,20 @@ class SharedByKey {
   }
 
  private:
-  // Forgets what nobody holds. Slots are handed out under mutex_ only, so one whose only owner is
-  // the map is used by nobody. Done at twice the size that was left over, it costs nothing per
+  // Forgets what nobody holds. Done at twice the size that was left over, it costs nothing per
   // call.
   void Sweep() {
-    std::erase_if(slots_, [](const auto& entry) {
-      return entry.second == nullptr ||
-             (entry.second.use_count() == 1 && entry.second->value.expired());
-    });
+    std::erase_if(slots_, [](const auto& entry) { return IsForgotten(entry.second); });
     sweep_at_ = 2 * slots_.size() + 64;
+  }
+
+  // Slots are handed out under mutex_ only, so one whose only owner is the map is used by nobody,
+  // and its lock is free. The count alone does not tell what the last maker wrote: it is taken.
+  static bool IsForgotten(const std::shared_ptr<Slot>& slot) {
+    if (slot == nullptr) return true;
+    if (slot.use_count() > 1) return false;
+    const std::lock_guard lock(slot->making);
+    return slot->value.expired();
   }
 
   std::mutex mutex_;
