@@ -39,7 +39,7 @@ Status ResizeInputs(Subgraph& graph, std::span<const int> arguments, Subgraph& c
 // the callee, and with it all of these.
 Status Begin(Subgraph& callee) {
   if (!callee.host().preserve_all_tensors || TakesHandles(callee)) return callee.AllocateAnew();
-  return callee.ready() ? Status() : callee.AllocateTensors();
+  return callee.AllocateTensors();
 }
 
 }  // namespace
@@ -71,7 +71,7 @@ Status CheckSignature(Subgraph& graph, std::span<const int> arguments, std::span
 
 Status ShapeCallee(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) {
   FUSELITE_RETURN_IF_ERROR(ResizeInputs(graph, arguments, callee));
-  return callee.ready() ? Status() : callee.AllocateTensors();
+  return callee.AllocateTensors();
 }
 
 Status BeginOn(Subgraph& graph, std::span<const int> arguments, Subgraph& callee) {

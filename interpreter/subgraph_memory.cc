@@ -161,9 +161,8 @@ bool Subgraph::KeepsStates() const {
 
 Status Subgraph::AllocateAnew() {
   if (HasNodesThatRemember()) state_ = State::kUnprepared;
-  FUSELITE_RETURN_IF_ERROR(AllocateTensors());
-  ResetVariables();
-  return Status();
+  if (ready()) ResetVariables();
+  return AllocateTensors();
 }
 
 // For delegates that ask for it: the nodes that they replaced still tell shapes.
