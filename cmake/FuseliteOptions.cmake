@@ -46,6 +46,10 @@ if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_C_COMPILER_LAUNCHER ${CCACHE})
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
 endif()
+# ccache finds nothing again that was compiled with precompiled headers, and saves more than they do.
+if(CMAKE_CXX_COMPILER_LAUNCHER)
+  set(FUSELITE_PRECOMPILE OFF)
+endif()
 
 add_library(fuselite_flags INTERFACE)
 # No contraction: a multiply-add that only some ISAs fuse would make their results differ.

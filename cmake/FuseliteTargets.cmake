@@ -35,19 +35,8 @@ function(fuselite_room name)
     target_compile_options(fuselite_${name} PRIVATE
       $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:--param=max-inline-insns-single=20>)
   endif()
-  fuselite_precompiles(precompiles)
-  if(precompiles AND ARG_HEADERS)
+  if(FUSELITE_PRECOMPILE AND ARG_HEADERS)
     target_precompile_headers(fuselite_${name} PRIVATE ${ARG_HEADERS})
-  endif()
-endfunction()
-
-# fuselite_precompiles(VARIABLE): whether common headers are read once (FUSELITE_PRECOMPILE). ccache finds nothing again
-# that was compiled with precompiled headers, and saves more than they do.
-function(fuselite_precompiles variable)
-  if(FUSELITE_PRECOMPILE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(${variable} TRUE PARENT_SCOPE)
-  else()
-    set(${variable} FALSE PARENT_SCOPE)
   endif()
 endfunction()
 
@@ -116,8 +105,7 @@ endfunction()
 # as only these are compiled with the same definitions.
 function(fuselite_test_headers)
   cmake_parse_arguments(ARG "" "DEPENDS" "HEADERS" ${ARGN})
-  fuselite_precompiles(precompiles)
-  if(NOT precompiles)
+  if(NOT FUSELITE_PRECOMPILE)
     return()
   endif()
   get_filename_component(folder ${CMAKE_CURRENT_SOURCE_DIR} NAME)
