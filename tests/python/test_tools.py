@@ -275,6 +275,10 @@ def test_info_names_variables_that_nothing_reads(tool, monkeypatch):
     assert "setting   FUSELITE_Q=3, which nothing reads" in lines
     settings = {setting["name"]: setting for setting in json.loads(tool("info", "--json"))["settings"]}
     assert settings["FUSELITE_NUM_THREADS"]["read"] and not settings["FUSELITE_Q"]["read"]
+    monkeypatch.setenv("FUSELITE_Q", "\udcff")  # a byte that is no UTF-8
+    assert {"name": "FUSELITE_Q", "value": "\ufffd", "read": False, "nearest": ""} in json.loads(tool("info", "--json"))[
+        "settings"
+    ]
 
 
 def test_demo_prints_one_row_for_each_network(tool, tmp_path):

@@ -52,7 +52,7 @@ nlohmann::ordered_json DescribeSettings() {
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
     const size_t end = text.find('=');
-    if (!text.starts_with(prefix) || end == text.npos) continue;
+    if (!text.starts_with(prefix) || end == std::string_view::npos) continue;
     const std::string_view name = text.substr(0, end);
     const bool is_read = std::ranges::any_of(
         known, [&](std::string_view setting) { return EnvironmentName(setting) == name; });
@@ -125,7 +125,7 @@ void AddInfoCommand(CLI::App& app) {
   command->add_flag("--json", *json, "Print JSON");
   command->callback([json] {
     if (*json) {
-      std::cout << Describe().dump(2) << '\n';
+      std::cout << Describe().dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
     } else {
       PrintText(Describe());
     }
