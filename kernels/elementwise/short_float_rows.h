@@ -5,13 +5,12 @@
 
 namespace fuselite::kernels {
 
-// COS and SIN of float16, FLOOR, LOGISTIC, ROUND and TANH, rows pitched or not, one
-// pass of functions of vectors of floats: the reference's results
+// COS and SIN of float16, FLOOR, LOGISTIC, ROUND and TANH, rows pitched or not, one pass of
+// functions of vectors of floats, and GELU of float16 from a table: the reference's results
 // (kernels/elementwise/short_floats.h) but for the signs of zeros, which every value of the types
 // was tried for.
 // kUnsupported for other functions.
-Result<std::unique_ptr<Kernel>> BuildShortFloatUnaryRows(const OpDescription& op,
-                                                         const BuildContext& context);
+Result<KernelPlan> PlanShortFloatUnaryRows(const OpDescription& op, const PlanContext& context);
 
 // Where results are cut off; a NaN stays one.
 struct ShortFloatRange {

@@ -26,19 +26,11 @@ float Round(float x) {
   return down ? floor : floor + 1;
 }
 
-template <class T>
-T Gelu(T x) {
-  const auto half = static_cast<T>(T(0.5F) * x);
-  const auto scaled = static_cast<T>(x * T(static_cast<float>(-M_SQRT1_2)));
-  return static_cast<T>(half * T(std::erfc(scaled)));
-}
-
-template <class T>
-T GeluTanh(T x) {
-  const T factor(static_cast<float>(M_2_SQRTPI * M_SQRT1_2));
-  const T cube(T(x * x) * x);
-  const T inner(factor * T(x + T(T(0.044715F) * cube)));
-  return static_cast<T>(T(T(0.5F) * x) * T(1 + T(std::tanh(inner))));
+Half GeluTanh(Half x) {
+  const Half factor(static_cast<float>(M_2_SQRTPI * M_SQRT1_2));
+  const Half cube(Half(x * x) * x);
+  const Half inner(factor * Half(x + Half(Half(0.044715F) * cube)));
+  return Half(Half(Half(0.5F) * x) * Half(1 + Half(std::tanh(inner))));
 }
 
 template <class T, float (*kFunction)(float)>
@@ -60,9 +52,6 @@ Result<std::unique_ptr<Kernel>> BuildUnaryOf(const OpDescription& op) {
         x.bits ^= 0x8000;
         return x;
       });
-    case tflite::kTfLiteBuiltinGelu:
-      return op.params.as<GeluParams>().approximate ? MakeTypedUnaryMap<T, T>(op, GeluTanh<T>)
-                                                    : MakeTypedUnaryMap<T, T>(op, Gelu<T>);
     default: return Unsupported(op.op->name, " of ", DataTypeName(op.inputs[0].type));
   }
 }
@@ -106,7 +95,17 @@ Result<std::unique_ptr<Kernel>> BuildBinaryOf(BinaryKind kind, const OpDescripti
 
 }  // namespace
 
+Half Gelu(Half x) {
+  const Half half(Half(0.5F) * x);
+  const Half scaled(x * Half(static_cast<float>(-M_SQRT1_2)));
+  return Half(half * Half(std::erfc(scaled)));
+}
+
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op) {
+  if (op.op->builtin_code == tflite::kTfLiteBuiltinGelu) {
+    return MakeTypedUnaryMap<Half, Half>(op,
+                                         op.params.as<GeluParams>().approximate ? GeluTanh : Gelu);
+  }
   return op.inputs[0].type == DataType::kFloat16 ? BuildUnaryOf<Half>(op)
                                                  : BuildUnaryOf<BFloat16>(op);
 }

@@ -4,12 +4,16 @@
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/short_float_rows.h"
+#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 
-// COS, FLOOR, GELU, LOGISTIC, NEG, ROUND, SIN and TANH of float16 and bfloat16, computed in float
-// and rounded once; GELU rounds after each operation.
+// COS, FLOOR, LOGISTIC, NEG, ROUND, SIN and TANH of float16 and bfloat16, computed in float and
+// rounded once; GELU of float16, which rounds after each operation.
 Result<std::unique_ptr<Kernel>> BuildShortFloatUnary(const OpDescription& op);
+
+// GELU by erfc, each operation rounded.
+Half Gelu(Half x);
 
 // ADD, SUB, MUL, DIV, SQUARED_DIFFERENCE, MAXIMUM and MINIMUM of float16 and bfloat16, computed in
 // float and rounded once. What may have a fused activation is then clamped to its range, without

@@ -90,8 +90,8 @@ Result<KernelPlan> PlanUnary(const OpDescription& op, const PlanContext& context
     if (kCandidate == TailCandidate::kReference) {
       return OwnPlan(short_floats ? BuildShortFloatUnary(op) : BuildIntegerUnary(op));
     }
-    return OwnPlan(short_floats ? BuildShortFloatUnaryRows(op, context)
-                                : BuildIntegerUnaryHighway(op, context));
+    return short_floats ? PlanShortFloatUnaryRows(op, context)
+                        : OwnPlan(BuildIntegerUnaryHighway(op, context));
   }
   return OwnPlan(
       BuildTailKernel(UnaryName(stage->unary), op, context, Tail{{*stage}}, 0, kCandidate));

@@ -2,6 +2,7 @@
 #include "kernels/elementwise/short_float_rows.h"
 
 #include <cmath>
+#include <functional>
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/short_floats.h"
@@ -39,12 +40,15 @@ void ExpectLikeReference(const OpTester& tester, Random& random, bool any_zero) 
 }
 
 template <class T>
-void CompareFunction(const char* name, DataType type) {
+void CompareFunction(
+    const char* name, DataType type,
+    const std::function<void(OpTester&)>& set_params = [](OpTester&) {}) {
   SCOPED_TRACE(::testing::Message() << name << " " << DataTypeName(type));
   // Every value, and then some, so that vectors do not fill the last block.
   std::vector<T> values(65536 + 13);
   for (uint32_t i = 0; i < values.size(); ++i) values[i].bits = static_cast<uint16_t>(i);
   OpTester tester(name);
+  set_params(tester);
   tester.Input(TestTensor::Of<T>(type, {static_cast<int32_t>(values.size())}, values));
   ASSERT_TRUE(tester.Infer().ok());
   Random random(1);
@@ -57,6 +61,15 @@ TEST(ShortFloatRowsTest, FunctionsOfEveryValue) {
   }
   for (const char* name : {"FLOOR", "LOGISTIC", "ROUND", "TANH"}) {
     CompareFunction<BFloat16>(name, kBF16);
+  }
+}
+
+TEST(ShortFloatRowsTest, GeluOfEveryValue) {
+  for (const bool approximate : {false, true}) {
+    SCOPED_TRACE(approximate ? "by tanh" : "by erfc");
+    CompareFunction<Half>("GELU", kF16, [&](OpTester& tester) {
+      tester.params<GeluParams>().approximate = approximate;
+    });
   }
 }
 
