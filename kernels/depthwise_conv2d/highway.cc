@@ -9,6 +9,7 @@
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
+#include "kernels/micro_kernels/product_s16.h"
 #include "kernels/simd.h"
 
 namespace fuselite::kernels {
@@ -163,7 +164,15 @@ class DepthwiseKernel final : public Kernel {
 }  // namespace
 
 Result<KernelPlan> PlanDepthwiseConv2DHighway(const OpDescription& op, const PlanContext& context) {
-  if (op.inputs[1].type != DataType::kFloat32) return PlanDepthwiseConv2DHighwayS8(op, context);
+  if (op.inputs[1].type != DataType::kFloat32) {
+    // Vectors of channels would hold one each.
+    if (op.inputs[0].shape[3] == 1) {
+      if (Result<KernelPlan> product = PlanHighwayProductS16(op, context); product.ok()) {
+        return product;
+      }
+    }
+    return PlanDepthwiseConv2DHighwayS8(op, context);
+  }
   auto kernel = std::make_unique<DepthwiseKernel>();
   FUSELITE_RETURN_IF_ERROR(kernel->Plan(op, context));
   return KernelPlan(std::move(kernel));
