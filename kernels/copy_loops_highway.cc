@@ -276,7 +276,12 @@ void ReverseRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64
 
 void Transpose(const std::byte* in, std::byte* out, const CopyDim& x, const CopyDim& y,
                int element_bytes) {
-  if (element_bytes == 3) return TransposePixels(in, out, x, y);
+  if (element_bytes == kPixelBytes) {
+    for (int64_t i = TransposePixels(in, out, x, y); i < x.size; ++i) {
+      CopyRows(in + i * x.in_stride, out + i * x.out_stride, y, kPixelBytes);
+    }
+    return;
+  }
   if (!WithLane(element_bytes,
                 [&](auto e) HWY_ATTR { TransposeTyped<decltype(e)>(in, out, x, y); })) {
     ScalarCopyLoops().transpose(in, out, x, y, element_bytes);

@@ -77,10 +77,11 @@ HWY_INLINE void TransposePixelTile(D d, const std::byte* in, int64_t in_pitch, s
   }
 }
 
-// in[y * y.in_stride + 3 x] -> out[x * x.out_stride + 3 y], three bytes each. The last tiles may
-// overlap those before; the last two columns, behind which nothing may be read, go one by one.
-HWY_INLINE void TransposePixels(const std::byte* in, std::byte* out, const CopyDim& x,
-                                const CopyDim& y) {
+// in[y * y.in_stride + 3 x] -> out[x * x.out_stride + 3 y], three bytes each, for the first columns
+// x, whose number it returns. The last tiles may overlap those before. Two columns or more, behind
+// which nothing may be read, are left over.
+HWY_INLINE int64_t TransposePixels(const std::byte* in, std::byte* out, const CopyDim& x,
+                                   const CopyDim& y) {
   const hn::ScalableTag<uint32_t> whole;
   const hn::CappedTag<uint32_t, 4> block;
   const int64_t tiled = x.size - 2 < kPixelsTogether || y.size < kPixelsTogether ? 0 : x.size - 2;
@@ -96,8 +97,7 @@ HWY_INLINE void TransposePixels(const std::byte* in, std::byte* out, const CopyD
     const int64_t column = std::min(begin, tiled - kPixelsTogether);
     y.size >= static_cast<int64_t>(hn::Lanes(whole)) ? strip(whole, column) : strip(block, column);
   }
-  ScalarCopyLoops().transpose(in + tiled * kPixelBytes, out + tiled * x.out_stride,
-                              {x.size - tiled, x.in_stride, x.out_stride}, y, kPixelBytes);
+  return tiled;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -40,6 +40,15 @@ def along_rows(name, options, shape, dtype, table, version=2, **fields):
     return make
 
 
+def unfolded(shape, block, dtype):
+    def make(d):
+        n, h, w, c = shape
+        output, x = (n, h * block, w * block, c // block**2), d.input(shape, dtype)
+        return d.g.op("DEPTH_TO_SPACE", [x], output, "DepthToSpaceOptions", 1, like=x, blockSize=block)
+
+    return make
+
+
 def convolution(shape, kernel, out, dtype):
     def make(d):
         x = d.input(shape, dtype)
@@ -302,7 +311,12 @@ def table():
     yield "TRANSPOSE_CONV", raised_line(80, 203, 3, 2, 3)
     yield "TRANSPOSE_CONV", raised_line(999, 128, 16, 8, 1)  # a decoder of sound
     for dtype in (BOOL, FLOAT, INT32):
-        yield "WHERE", lambda d, dtype=dtype: where(d, dtype, (1, 40, 39, 28))
+        for shape in ((1, 40, 39, 28), (83, 54, 1), (8400, 16)):
+            yield "WHERE", lambda d, dtype=dtype, shape=shape: where(d, dtype, shape)
+    for approximate in (False, True):
+        yield "GELU", along_rows("GELU", "GeluOptions", (1, 197, 192), HALF, {}, 3, approximate=approximate)
+    for block in (2, 3):
+        yield "DEPTH_TO_SPACE", unfolded((1, 43, 43, block * block), block, UINT8)
     for hybrid in (False, True):
         yield "UNIDIRECTIONAL_SEQUENCE_RNN", lambda d, hybrid=hybrid: rnn(True, hybrid)(d, FLOAT)
         yield "SVDF", lambda d, hybrid=hybrid: svdf(hybrid)(d, FLOAT)

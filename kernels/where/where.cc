@@ -56,37 +56,65 @@ struct TrueElements {
   Shape shape;
   int64_t count;
 
-  template <class T>
+  // kRank: that of the shape, or 0 for any. Coordinates are short: copied by a call they take twice
+  // as long.
+  template <class T, int kRank>
   Status Store(const void* in, int64_t* out) const {
     constexpr int64_t kChunk = 256;
-    const int last = shape.rank() - 1;
-    const int64_t width = shape[last], rows = width == 0 ? 0 : shape.elements() / width;
-    std::array<int64_t, Shape::kMaxRank> index{};
-    int64_t found = 0;
-    for (int64_t row = 0; row < rows; ++row) {
-      for (int64_t first = 0; first < width; first += kChunk) {
-        // The places in a chunk first, without a branch that random values would mislead.
-        int32_t places[kChunk];
-        int64_t in_chunk = 0;
-        for (int64_t i = first; i < std::min(width, first + kChunk); ++i) {
-          places[in_chunk] = static_cast<int32_t>(i);
-          in_chunk += LoadUnaligned<T>(in, row * width + i) != 0;
-        }
-        if (found + in_chunk > count) {
-          return InvalidArgument("more elements are true than were counted");
-        }
-        for (int64_t i = 0; i < in_chunk; ++i) {
-          for (int d = 0; d < last; ++d) *out++ = index[d];
-          *out++ = places[i];
-        }
-        found += in_chunk;
+    const int rank = kRank > 0 ? kRank : shape.rank();
+    const int64_t elements = shape.elements();
+    int inner = rank - 1;  // dimensions of one element behind it change nothing
+    while (inner > 0 && shape[inner] == 1) --inner;
+    const int64_t width = shape[inner];
+    std::array<int64_t, Shape::kMaxRank> row{};  // the coordinates but those from `inner` on
+    int64_t found = 0, row_begin = 0;
+    for (int64_t first = 0; first < elements; first += kChunk) {
+      // The places in a chunk first, without a branch that random values would mislead.
+      int16_t places[kChunk];
+      int64_t in_chunk = 0;
+      const int64_t end = std::min(elements - first, kChunk);
+      for (int64_t i = 0; i < end; ++i) {
+        places[in_chunk] = static_cast<int16_t>(i);
+        in_chunk += LoadUnaligned<T>(in, first + i) != 0;
       }
-      for (int d = last - 1; d >= 0 && ++index[d] == shape[d]; --d) index[d] = 0;
+      if (in_chunk > count - found) {
+        return InvalidArgument("more elements are true than were counted");
+      }
+      for (int64_t i = 0; i < in_chunk; ++i, out += rank) {
+        const int64_t place = first + places[i];
+        if (place - row_begin >= width) {
+          const int64_t rows = (place - row_begin) / width;
+          Advance(inner - 1, rows, &row);
+          row_begin += rows * width;
+        }
+        std::copy_n(row.begin(), rank - 1, out);
+        out[rank - 1] = 0;
+        out[inner] = place - row_begin;
+      }
+      found += in_chunk;
     }
     if (found != count) return InvalidArgument("fewer elements are true than were counted");
     return Status();
   }
+
+ private:
+  // Moves `index` on by `count` in dimension d, which carries over to those before it.
+  void Advance(int d, int64_t count, std::array<int64_t, Shape::kMaxRank>* index) const {
+    for (; d >= 0 && count > 0; --d) {
+      int64_t& at = (*index)[d];
+      at += count;
+      count = at < shape[d] ? 0 : at / shape[d];
+      at -= count * shape[d];
+    }
+  }
 };
+
+template <class T, int kRank>
+std::unique_ptr<Kernel> MakeWhere(const TrueElements& elements) {
+  return MakeKernel("where", {}, [elements](const KernelArgs& args, int64_t, int64_t) -> Status {
+    return elements.Store<T, kRank>(args.inputs[0], static_cast<int64_t*>(args.outputs[0]));
+  });
+}
 
 constexpr Candidate kCandidates[] = {{"reference", BuildWhere}};
 
@@ -97,9 +125,13 @@ Result<std::unique_ptr<Kernel>> BuildWhere(const OpDescription& op, const BuildC
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const TrueElements elements{op.inputs[0].shape, op.outputs[0].shape[0]};
   return OfType(op.inputs[0].type, [&]<class T>(T /*zero*/) {
-    return MakeKernel("where", {}, [elements](const KernelArgs& args, int64_t, int64_t) -> Status {
-      return elements.Store<T>(args.inputs[0], static_cast<int64_t*>(args.outputs[0]));
-    });
+    switch (elements.shape.rank()) {
+      case 1: return MakeWhere<T, 1>(elements);
+      case 2: return MakeWhere<T, 2>(elements);
+      case 3: return MakeWhere<T, 3>(elements);
+      case 4: return MakeWhere<T, 4>(elements);
+      default: return MakeWhere<T, 0>(elements);
+    }
   });
 }
 

@@ -190,6 +190,37 @@ TEST(WhereTest, Coordinates) {
   EXPECT_EQ(dynamic.Infer().code(), StatusCode::kDynamicShape);
 }
 
+// The coordinates of the true elements, one after the other.
+std::vector<int64_t> Places(const Shape& shape, const std::vector<uint8_t>& truth) {
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < shape.elements(); ++i) {
+    if (truth[i] == 0) continue;
+    for (int d = 0; d < shape.rank(); ++d) {
+      places.push_back(i / shape.elements(d + 1, shape.rank()) % shape[d]);
+    }
+  }
+  return places;
+}
+
+// Many true elements and few, rows of one element and of more than the kernel looks at together.
+TEST(WhereTest, CoordinatesOfAnyRank) {
+  for (int seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    std::vector<int32_t> sizes(random.Int(1, 5));
+    for (int32_t& size : sizes)
+      size = static_cast<int32_t>(random.Chance(0.3) ? 1 : random.Int(2, 4));
+    if (random.Chance(0.3)) sizes[random.Int(0, std::ssize(sizes) - 1)] = 300;
+    const Shape shape{std::span<const int32_t>(sizes)};
+    const double often = random.Pick({0.002, 0.1, 0.5, 1.0});
+    std::vector<uint8_t> truth(shape.elements());
+    for (uint8_t& value : truth) value = random.Chance(often) ? 1 : 0;
+    OpTester tester("WHERE");
+    tester.Constant(TestTensor::Of<uint8_t>(DataType::kBool, shape, truth));
+    EXPECT_EQ(Values<int64_t>(tester), Places(shape, truth)) << shape;
+  }
+}
+
 TEST(ShapeTest, ShapeAndRank) {
   OpTester shape("SHAPE");
   shape.params<ShapeParams>().out_type = kI64;
