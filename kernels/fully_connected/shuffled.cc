@@ -3,6 +3,7 @@
 #include "kernels/fully_connected/shuffled.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/filter_operands.h"
 #include "kernels/gemm/quantized_tail.h"
@@ -77,11 +78,13 @@ constexpr Candidate kCandidates[] = {{"highway", BuildShuffledHighway},
 }  // namespace
 
 void ShuffleInput(const FullyConnectedShape& shape, const uint8_t* x, uint8_t* to) {
+  constexpr uint64_t kSigns = ~uint64_t{0} / 0xFF * kShuffledSign;
   for (int64_t d = 0; d < shape.depth; d += kShuffledDepth) {
-    for (int64_t row = 0; row < shape.rows; ++row) {
-      const uint8_t* from = x + row * shape.depth + d;
-      to = std::transform(from, from + kShuffledDepth, to,
-                          [](uint8_t v) { return v ^ kShuffledSign; });
+    for (int64_t row = 0; row < shape.rows; ++row, to += kShuffledDepth) {
+      uint64_t eights[kShuffledDepth / sizeof(uint64_t)];
+      std::memcpy(eights, x + row * shape.depth + d, sizeof(eights));
+      for (uint64_t& eight : eights) eight ^= kSigns;
+      std::memcpy(to, eights, sizeof(eights));
     }
   }
 }

@@ -43,9 +43,14 @@ inline constexpr int64_t kWidened = kWords > kShuffledDepth ? kWords : kShuffled
 static_assert(kWidened * sizeof(int16_t) <= kMostWidened * kShuffledDepth);
 
 void WidenShuffled(const uint8_t* x, int64_t depth, int16_t* to) {
-  for (int64_t d = 0; d < depth; d += kShuffledDepth, to += kWidened) {
-    for (int64_t i = 0; i < kWidened; ++i) {
-      to[i] = static_cast<int16_t>(x[d + i % kShuffledDepth] - kShuffledSign);
+  const hn::CappedTag<int16_t, kShuffledDepth> d;
+  const hn::Rebind<uint8_t, decltype(d)> bytes;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto sign = hn::Set(d, int16_t{kShuffledSign});
+  for (int64_t at = 0; at < depth; at += kShuffledDepth, to += kWidened) {
+    for (int64_t i = 0; i < kWidened; i += lanes) {
+      const auto values = hn::PromoteTo(d, hn::LoadU(bytes, x + at + i % kShuffledDepth));
+      hn::StoreU(hn::Sub(values, sign), d, to + i);
     }
   }
 }
