@@ -83,6 +83,38 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
   }
 }
 
+// Where masks are no registers of their own, truth of 32-bit lanes is narrowed, two vectors
+// together.
+template <class Lane>
+inline constexpr bool kNarrowsTruth = sizeof(Lane) == 4 && HWY_TARGET > HWY_AVX3;
+
+// Stores the truth of as many elements as fill two vectors of D, again and again: how many.
+template <class F, class T, class D>
+HWY_INLINE int64_t NarrowTruth(D d, TypedOperand x, TypedOperand y, uint8_t* out, int64_t n) {
+  const hn::RebindToSigned<D> di;
+  const hn::Repartition<int16_t, D> words;
+  const hn::Rebind<uint8_t, decltype(words)> bytes;
+  const hn::Repartition<uint32_t, decltype(bytes)> fours;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto truth = [&](int64_t i) HWY_ATTR {
+    const auto left = LoadStrided(d, static_cast<const T*>(x.data), x.stride, i);
+    const auto right = LoadStrided(d, static_cast<const T*>(y.data), y.stride, i);
+    return hn::BitCast(di, hn::VecFromMask(d, F::Vectors(d, left, right)));
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    const auto both = hn::ReorderDemote2To(words, truth(i), truth(i + lanes));
+    auto truths = hn::DemoteTo(bytes, hn::And(both, hn::Set(words, int16_t{1})));
+    if constexpr (hn::MaxLanes(D()) == 8) {  // blocks of 16 bytes were narrowed one by one
+      alignas(16) constexpr int32_t kFrom[] = {0, 2, 1, 3};
+      const auto from = hn::SetTableIndices(fours, kFrom);
+      truths = hn::BitCast(bytes, hn::TableLookupLanes(hn::BitCast(fours, truths), from));
+    }
+    hn::StoreU(truths, bytes, out + i);
+  }
+  return i;
+}
+
 // Rows shorter than a vector take half of one, down to 8 bytes, and are computed one by one below;
 // the last vector of others overlaps.
 // Operands of type T are computed as lanes of D.
@@ -105,7 +137,10 @@ HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n)
     }
     return;
   }
-  for (int64_t i = 0;; i = std::min(i + lanes, n - lanes)) {
+  int64_t first = 0;
+  if constexpr (kTruth && kNarrowsTruth<Lane>) first = NarrowTruth<F, T>(d, x, y, to, n);
+  if (first == n) return;
+  for (int64_t i = std::min(first, n - lanes);; i = std::min(i + lanes, n - lanes)) {
     const auto v = F::Vectors(d, LoadStrided(d, a, x.stride, i), LoadStrided(d, b, y.stride, i));
     if constexpr (kTruth) {
       StoreTruth(d, v, to + i);
