@@ -183,14 +183,21 @@ int64_t ConstantBytes(const Graph& graph) {
   return bytes;
 }
 
+int32_t LargestDivisorWithin(int32_t number, int64_t most) {
+  auto divisor = static_cast<int32_t>(std::clamp<int64_t>(most, 1, number));
+  while (number % divisor != 0) --divisor;
+  return divisor;
+}
+
 // The largest number of samples that divides the batch and whose values stay in the cache; 1 where
-// those of one do not.
+// those of one do not. A part takes 0.15 us beside its steps: where a batch of 127 has no better
+// parts than single samples of 3 KB, it is computed whole, if the next cache holds that.
 int32_t SamplesOfPart(const Graph& graph, int32_t samples, int64_t most_bytes) {
   const int64_t of_sample = std::max<int64_t>(WidestBytes(graph) / samples, 1);
-  const int64_t most = std::min<int64_t>(samples, most_bytes / of_sample);
-  int32_t part = 1;
-  for (int32_t n = 2; n <= most; ++n) {
-    if (samples % n == 0) part = n;
+  const int32_t part = LargestDivisorWithin(samples, most_bytes / of_sample);
+  if (part == samples || part * of_sample >= most_bytes / 8) return part;
+  for (int32_t next = part + 1; next * of_sample <= 4 * most_bytes; ++next) {
+    if (samples % next == 0) return next;
   }
   return part;
 }

@@ -294,6 +294,20 @@ TEST(Batch, HasPartsOfWhatItsLayersReadAndWrite) {
   EXPECT_EQ(PartsOf(b.graph(), {.most_bytes = 1, .least_work = 1.01 * work}), 1);
 }
 
+// A prime number of samples has no parts but single ones and the whole.
+TEST(Batch, OfFewDivisorsIsNotComputedInTinyParts) {
+  constexpr int64_t kOfSample = 2 * 4096 + 64;  // as above
+  const GraphBuilder b = ImageNetwork(31);
+  const auto parts = [&](int64_t most_bytes) {
+    return PartsOf(b.graph(), {.most_bytes = most_bytes, .least_work = 0});
+  };
+  EXPECT_EQ(parts(31 * kOfSample), 1);
+  EXPECT_EQ(parts(30 * kOfSample), 1);
+  EXPECT_EQ(parts(9 * kOfSample), 1);   // the whole is less than four times as much
+  EXPECT_EQ(parts(7 * kOfSample), 31);  // more
+  EXPECT_EQ(parts(kOfSample), 31);
+}
+
 // Rows along which an operator looks are the samples themselves where there is one dimension alone.
 TEST(Batch, OfNumbersIsWholeWhereRowsAreSamples) {
   GraphBuilder b;
