@@ -130,7 +130,7 @@ TEST(MovedParts, StayWhereNoKernelTakesTheSlices) {
   kernels::OperatorDef transpose = *kernels::FindOperator("TRANSPOSE");
   transpose.infer = [](kernels::OpDescription& op) {
     for (TensorInfo* info : {&op.inputs[0], &op.outputs[0]}) info->type = DataType::kComplex64;
-    const Status status = kernels::FindOperator("TRANSPOSE")->infer(op);
+    Status status = kernels::FindOperator("TRANSPOSE")->infer(op);
     for (TensorInfo* info : {&op.inputs[0], &op.outputs[0]}) info->type = DataType::kComplex128;
     return status;
   };
