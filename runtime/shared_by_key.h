@@ -31,6 +31,17 @@ class SharedByKey {
     return slot;
   }
 
+  // The value of `key`; where nobody holds one, what `make()` gives, a shared pointer.
+  template <class Make>
+  std::shared_ptr<const Value> FindOrMake(Key key, Make make) {
+    const std::shared_ptr<Slot> slot = SlotFor(std::move(key));
+    const std::lock_guard lock(slot->making);
+    if (std::shared_ptr<const Value> known = slot->value.lock()) return known;
+    std::shared_ptr<const Value> made = make();
+    slot->value = made;
+    return made;
+  }
+
  private:
   // Forgets what nobody holds. Done at twice the size that was left over, it costs nothing per
   // call.

@@ -4,8 +4,7 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/elementwise/broadcast.h"
-#include "kernels/make_kernel.h"
+#include "kernels/elementwise/typed_map.h"
 #include "kernels/operator.h"
 #include "runtime/shared_by_key.h"
 
@@ -25,14 +24,7 @@ SharedTable Compute(const HalfFunction& function) {
 SharedTable FindTable(const std::string& name, const HalfFunction& function) {
   // Outlives every static that may hold a kernel.
   static auto* const tables = new SharedByKey<std::string, HalfTable>();
-  const auto slot = tables->SlotFor(name);
-  const std::lock_guard lock(slot->making);
-  SharedTable table = slot->value.lock();
-  if (table == nullptr) {
-    table = Compute(function);
-    slot->value = table;
-  }
-  return table;
+  return tables->FindOrMake(name, [&] { return Compute(function); });
 }
 
 // Four values are read and written as one word, in 0.6 of the time that one by one takes.
@@ -52,15 +44,10 @@ void Map(const HalfTable& table, const uint16_t* in, uint16_t* out, int64_t n) {
 }
 
 std::unique_ptr<Kernel> MakeHalfTableKernel(const OpDescription& op, SharedTable table) {
-  const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
-  return MakeKernel(
-      std::string(op.op->name) + " float16 table",
-      {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
-      [plan, table = std::move(table)](const KernelArgs& args, int64_t begin, int64_t end) {
-        plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
-          Map(*table, static_cast<const uint16_t*>(args.inputs[0]) + piece.offsets[0],
-              static_cast<uint16_t*>(args.outputs[0]) + piece.offsets[1], piece.count);
-        });
+  return MakeUnaryRows<uint16_t, uint16_t>(
+      op, std::string(op.op->name) + " float16 table",
+      [table = std::move(table)](const uint16_t* in, uint16_t* out, int64_t n) {
+        Map(*table, in, out, n);
       });
 }
 

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <thread>
 
 namespace fuselite {
@@ -12,12 +11,7 @@ namespace {
 
 // The value of `key`, which is `key` itself, made where nobody holds it.
 std::shared_ptr<const int> Get(SharedByKey<int, int>& values, int key) {
-  const auto slot = values.SlotFor(key);
-  const std::lock_guard lock(slot->making);
-  if (auto known = slot->value.lock()) return known;
-  auto made = std::make_shared<const int>(key);
-  slot->value = made;
-  return made;
+  return values.FindOrMake(key, [&] { return std::make_shared<const int>(key); });
 }
 
 TEST(SharedByKey, ValuesLiveAsLongAsSomebodyHoldsThem) {
