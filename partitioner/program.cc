@@ -144,6 +144,7 @@ Result<Segment*> Program::SegmentAt(int begin, const tflite::TfLiteContext* cont
     kept.splice(kept.begin(), kept, std::prev(known.base()));
     return kept.front().get();
   }
+  if (!kept.empty()) ReleaseMemory(*kept.front());  // what is made now takes it
   auto segment = std::make_unique<Segment>();
   segment->key = KeyAt(begin, context, live);
   segment->begin = begin;
@@ -184,7 +185,7 @@ Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
   FUSELITE_ASSIGN_OR_RETURN(
       segment.executable,
       fusion::Compile(std::move(segment.built.graph), options, segment.report.get(), planner));
-  segment.execution = std::make_unique<Execution>(segment.executable);
+  segment.execution = std::make_unique<Execution>(segment.executable, &spare_);
   return segment.execution->Prepare(options.threads);
 }
 

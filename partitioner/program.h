@@ -167,8 +167,7 @@ class Program {
   // What is known of a node that waits, with the values of its small operands, or of `all`.
   TensorTable TableOf(const ImportedNode& node, const tflite::TfLiteContext* context,
                       const LiveValues& live, bool all) const;
-  static Status Finish(Segment& segment, const fusion::CompileOptions& options,
-                       fusion::Planner* planner);
+  Status Finish(Segment& segment, const fusion::CompileOptions& options, fusion::Planner* planner);
   void FillTable(const LiveValues& live, TensorTable& table) const;
   Segment* Keep(std::unique_ptr<Segment> segment);
   Result<void*> Place(int tensor, const TensorInfo& info, const Host& host);
@@ -180,6 +179,7 @@ class Program {
   const TensorIndices inputs_, outputs_;  // places in the partition's lists
   TensorIndices last_readers_;            // of each tensor that nodes read: the last of these nodes
   std::set<int> between_;
+  SpareMemory spare_;
   // Keyed by their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
   std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor

@@ -19,8 +19,9 @@ constexpr size_t kNearStages = 8;
 
 }  // namespace
 
-Execution::Execution(std::shared_ptr<const Executable> executable)
+Execution::Execution(std::shared_ptr<const Executable> executable, SpareMemory* spare)
     : executable_(std::move(executable)),
+      spare_(spare),
       inputs_(static_cast<size_t>(executable_->inputs())),
       outputs_(static_cast<size_t>(executable_->outputs())),
       variables_(static_cast<size_t>(executable_->variables())) {
@@ -45,10 +46,18 @@ Execution::Execution(std::shared_ptr<const Executable> executable)
     Binding& binding = (*bindings)[static_cast<size_t>(value.index)];
     binding.bytes = std::max(binding.bytes, value.offset + value.bytes);
   }
-  if (executable_->part()) repeats_ = std::make_unique<internal::Repeats>(executable_);
+  if (executable_->part()) repeats_ = std::make_unique<internal::Repeats>(executable_, spare_);
 }
 
-Execution::~Execution() = default;
+Execution::~Execution() {
+  Give(arena_);
+  Give(scratch_);
+}
+
+void Execution::Give(AlignedBuffer& memory) const {
+  AlignedBuffer given = std::move(memory);
+  if (spare_ != nullptr) spare_->Give(std::move(given));
+}
 
 void Execution::AddSlot(int value_id) {
   const size_t slot = slots_.size();
@@ -96,7 +105,7 @@ Status Execution::Prepare(int threads) {
     return {};
   }
   if (arena_.data() == nullptr) {
-    AlignedBuffer arena(executable_->arena_bytes());
+    AlignedBuffer arena = Take(executable_->arena_bytes());
     if (arena.data() == nullptr) {
       return OutOfMemory("the arena of intermediate values needs ", executable_->arena_bytes(),
                          " bytes");
@@ -105,7 +114,8 @@ Status Execution::Prepare(int threads) {
     arena_ = std::move(arena);
   }
   const size_t scratch_bytes = executable_->scratch_bytes() * static_cast<size_t>(threads);
-  AlignedBuffer scratch(scratch_bytes);
+  Give(scratch_);  // of fewer threads
+  AlignedBuffer scratch = Take(scratch_bytes);
   const size_t cells =
       executable_->stages().size() * SharedWork::kCells * static_cast<size_t>(threads);
   std::unique_ptr<WorkCell[]> fresh(threads > 1 ? new (std::nothrow) WorkCell[cells] : nullptr);
@@ -153,8 +163,8 @@ void Execution::FindStreams() {
 }
 
 void Execution::ReleaseMemory() {
-  arena_ = AlignedBuffer();
-  scratch_ = AlignedBuffer();
+  Give(arena_);
+  Give(scratch_);
   cells_.reset();
   calls_.clear();
   if (repeats_ != nullptr) repeats_->ReleaseMemory();

@@ -12,6 +12,7 @@
 #include "runtime/executable.h"
 #include "runtime/parallel.h"
 #include "runtime/profile.h"
+#include "runtime/spare_memory.h"
 #include "runtime/status.h"
 #include "runtime/streaming_kernel.h"
 #include "runtime/thread_choice.h"
@@ -38,7 +39,9 @@ class Repeats;
 // is bound from the thread that runs it.
 class Execution {
  public:
-  explicit Execution(std::shared_ptr<const Executable> executable);
+  // Takes its memory from `spare` and gives it back to it where that is not null. Precondition: it
+  // outlives the execution, and those that share it neither run nor are prepared at the same time.
+  explicit Execution(std::shared_ptr<const Executable> executable, SpareMemory* spare = nullptr);
   ~Execution();
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
@@ -94,6 +97,10 @@ class Execution {
   };
 
   void AddSlot(int value_id);
+  AlignedBuffer Take(size_t bytes) const {
+    return spare_ != nullptr ? spare_->Take(bytes) : AlignedBuffer(bytes);
+  }
+  void Give(AlignedBuffer& memory) const;
   void Bind(std::vector<Binding>& bindings, int index, void* data) {
     Binding& binding = bindings[static_cast<size_t>(index)];
     if (binding.data != data) Rebind(binding, data);
@@ -111,6 +118,7 @@ class Execution {
   uint32_t BeginRun() { return ++run_ == 0 ? ++run_ : run_; }
 
   const std::shared_ptr<const Executable> executable_;
+  SpareMemory* const spare_;
   std::vector<void*> slots_;  // the operands of all steps, one after the other
   std::vector<StepSlots> step_slots_;
   std::vector<Patch> arena_patches_;

@@ -10,8 +10,8 @@
 
 namespace fuselite::internal {
 
-Repeats::Repeats(std::shared_ptr<const Executable> executable)
-    : executable_(std::move(executable)) {
+Repeats::Repeats(std::shared_ptr<const Executable> executable, SpareMemory* spare)
+    : executable_(std::move(executable)), spare_(spare) {
   const Executable& part = *executable_->part();
   for (int i = 0; i < part.inputs(); ++i) inputs_.push_back({part.input_bytes(i)});
   for (int i = 0; i < part.outputs(); ++i) outputs_.push_back({part.output_bytes(i)});
@@ -30,9 +30,9 @@ Status Repeats::MakeExecutions(size_t of_threads, size_t shared) {
   const std::shared_ptr<const Executable>& part = executable_->part();
   try {
     while (of_threads_.size() < of_threads) {
-      of_threads_.push_back(std::make_unique<Execution>(part));
+      of_threads_.push_back(std::make_unique<Execution>(part, spare_));
     }
-    while (shared_.size() < shared) shared_.push_back(std::make_unique<Shared>(part));
+    while (shared_.size() < shared) shared_.push_back(std::make_unique<Shared>(part, spare_));
   } catch (const std::bad_alloc&) {
     return OutOfMemory("no memory left for ", of_threads + shared, " parts of a batch at a time");
   }

@@ -17,7 +17,8 @@ namespace fuselite::internal {
 // too few for all of them: those repetitions are shared by several threads each.
 class Repeats {
  public:
-  explicit Repeats(std::shared_ptr<const Executable> executable);
+  // `spare`: see Execution.
+  Repeats(std::shared_ptr<const Executable> executable, SpareMemory* spare);
 
   // See Execution::Prepare and ReleaseMemory.
   Status Prepare(int threads) { return Prepare(Divide(threads)); }
@@ -36,7 +37,8 @@ class Repeats {
     Byte* data = nullptr;
   };
   struct Shared {
-    explicit Shared(const std::shared_ptr<const Executable>& part) : execution(part) {}
+    Shared(const std::shared_ptr<const Executable>& part, SpareMemory* spare)
+        : execution(part, spare) {}
     Execution execution;
     std::optional<Execution::SharedRun> run;
   };
@@ -54,6 +56,7 @@ class Repeats {
   void Bind(Execution& execution, int repeat) const;
 
   const std::shared_ptr<const Executable> executable_;
+  SpareMemory* const spare_;
   std::vector<Bound<const std::byte>> inputs_;
   std::vector<Bound<std::byte>> outputs_;
   std::vector<std::unique_ptr<Execution>> of_threads_;

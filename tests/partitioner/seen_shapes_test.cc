@@ -1,7 +1,9 @@
 // Runs of shapes and values that were seen before make nothing anew: they take next to nothing from
-// the heap, and hold no more than the runs before.
+// the heap, and hold no more than the runs before. Many shapes hold the values of one of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <array>
 
 #include "tests/partitioner/subgraph_models.h"
 #include "tests/runtime/counted_heap.h"
@@ -131,6 +133,35 @@ TEST(SeenShapes, AreNotMadeAgain) {
     EXPECT_LE(again, 20 * kRuns * turns) << first << " for the first time";
     EXPECT_EQ(heap_counts.held, held);
   }
+}
+
+TEST(SeenShapes, HoldTheMemoryOfOne) {
+  constexpr int kMost = 1 << 14, kShapes = 40;
+  constexpr int64_t kBetween = int64_t{kMost} * 8 * sizeof(float);  // values between the layers
+  Builder b;
+  b.End({b.Dense(b.Op("SOFTMAX", {b.Dense(b.In({kMost, 8}), {kMost, 8}, 8)}, {kMost, 8}),
+                 {kMost, 8}, 8)});
+  const std::vector<std::byte> file = b.Finish();
+  const auto model = interpreter::LoadModelFromMemory(file, nullptr);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  Delegate delegate(BestOptions());
+  const std::unique_ptr<Interpreter> host = *Interpreter::Create(*model);
+  ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+  const auto run = [&](int rows) {
+    EXPECT_TRUE(host->ResizeInput(0, std::array{rows, 8}).ok());
+    EXPECT_TRUE(host->AllocateTensors().ok());
+    kernels::testing::Random random(rows);
+    Fill(host->input(0), random);
+    EXPECT_TRUE(host->Invoke().ok());
+  };
+  const int64_t none = heap_counts.bytes;
+  run(kMost);
+  const int64_t first = heap_counts.bytes;
+  EXPECT_GT(first - none, kBetween);
+  for (int i = 1; i < kShapes; ++i) run(kMost - i);
+  run(kMost - 1);  // made before
+  // Parts of a batch are as large as its divisors let them be, and a shape keeps some kilobytes.
+  EXPECT_LT(heap_counts.bytes - first, 4 * kBetween);
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 // program without sanitizers, which replace malloc themselves.
 #pragma once
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -9,17 +11,21 @@
 
 namespace fuselite::testing {
 
-// How often the calling thread took memory, and how many blocks it has not given back.
+// How often the calling thread took memory, and how many blocks it has not given back, of how many
+// bytes.
 struct HeapCounts {
-  int64_t taken = 0, held = 0;
+  int64_t taken = 0, held = 0, bytes = 0;
 };
 inline thread_local HeapCounts heap_counts;
 
 // How many blocks of all threads nobody has given back.
 inline std::atomic<int64_t> heap_held{0};
 
-inline void Hold(int blocks) {
+// Counts a block that is taken (1) or given back (-1).
+inline void Hold(void* block, int blocks) {
+  if (block == nullptr) return;
   heap_counts.held += blocks;
+  heap_counts.bytes += blocks * static_cast<int64_t>(malloc_usable_size(block));
   heap_held.fetch_add(blocks, std::memory_order_relaxed);
 }
 
@@ -34,7 +40,7 @@ inline bool IsRefused() {
 
 inline void* Counted(void* memory) {
   heap_counts.taken += memory != nullptr;
-  Hold(memory != nullptr);
+  Hold(memory, 1);
   return memory;
 }
 
@@ -70,7 +76,7 @@ void* calloc(size_t count, size_t bytes) {
 }
 void* realloc(void* memory, size_t bytes) {
   if (fuselite::testing::IsRefused()) return nullptr;
-  fuselite::testing::Hold(-(memory != nullptr));
+  fuselite::testing::Hold(memory, -1);
   return fuselite::testing::Counted(__libc_realloc(memory, bytes));
 }
 void* aligned_alloc(size_t alignment, size_t bytes) {
@@ -82,7 +88,7 @@ int posix_memalign(void** memory, size_t alignment, size_t bytes) {
   return *memory == nullptr ? ENOMEM : 0;
 }
 void free(void* memory) {
-  fuselite::testing::Hold(-(memory != nullptr));
+  fuselite::testing::Hold(memory, -1);
   __libc_free(memory);
 }
 // NOLINTEND(readability-inconsistent-declaration-parameter-name,misc-definitions-in-headers)

@@ -372,6 +372,25 @@ TEST(Execution, MemoryIsTakenLateAndCanBeGivenBack) {
   EXPECT_EQ(RunOnce(execution, in, 4), expected);
 }
 
+// The other one wrote where the values of this one lie.
+TEST(Execution, HandsItsMemoryToOthers) {
+  SpareMemory spare;
+  const std::vector<float> in = Ramp();
+  const auto small = RandomNetwork(3), large = RandomNetwork(5);
+  Execution alone_small(small), alone_large(large);
+  const std::vector<float> of_small = RunOnce(alone_small, in, 2),
+                           of_large = RunOnce(alone_large, in, 2);
+  Execution a(small, &spare), b(large, &spare);
+  for (int turn = 0; turn < 3; ++turn) {
+    for (const int threads : {1, 2, 4}) {
+      EXPECT_EQ(RunOnce(a, in, threads), of_small);
+      a.ReleaseMemory();
+      EXPECT_EQ(RunOnce(b, in, threads), of_large);
+      b.ReleaseMemory();
+    }
+  }
+}
+
 TEST(Execution, AnArenaThatDoesNotFitIsAnError) {
   ExecutableBuilder b;
   const int out = b.AddOutput(kBytes), big = b.AddTemporary(size_t{1} << 40);

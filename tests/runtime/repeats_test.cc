@@ -83,6 +83,22 @@ TEST(Repeats, GiveWhatRunsOfThePartsGive) {
   }
 }
 
+TEST(Repeats, HandTheirMemoryToOthers) {
+  const auto part = Part(StencilKernel(kN, 0.5f));
+  SpareMemory spare;
+  for (const int repeats : {5, 2, 7}) {
+    const std::vector<float> in = Ramp(repeats), expected = Expected(part, in);
+    Execution execution(Executable::Repeat(part, repeats), &spare);
+    for (const int threads : {3, 1, 2}) {
+      std::vector<float> out(in.size(), -1.0f);
+      execution.BindInput(0, in.data());
+      execution.BindOutput(0, out.data());
+      ASSERT_TRUE(execution.Run({.threads = threads}).ok());
+      ASSERT_EQ(out, expected) << repeats << " parts, " << threads << " threads";
+    }
+  }
+}
+
 // Each input and output is as long as the part of it that reaches furthest.
 TEST(Repeats, TellTheBytesOfTheirOperands) {
   ExecutableBuilder b;
