@@ -36,7 +36,7 @@ struct Step {
   std::string ops;   // what was fused into it, for `explain`: "CONV_2D + ADD + RELU"
   std::shared_ptr<const Kernel> kernel;
   std::vector<int> inputs, outputs;  // value ids; -1: an absent optional operand
-  double cost = -1;                  // multiply-adds, or elements where there are none; -1: unknown
+  double cost = -1;                  // in the time of a float multiply-add; -1: unknown
 };
 
 // What threads share at once: one phase that is split among them, or several small ones in a row
@@ -119,9 +119,9 @@ class ExecutableBuilder {
   // A step may write into what it reads only where the kernel says that it computes in place.
   void AddStep(Step step);
 
-  // Below this total cost no helper thread is woken: it is a few microseconds of work, as much as
-  // waking costs.
-  static constexpr double kMinParallelCost = 100e3;
+  // Below this total cost no helper thread is woken: it is about a microsecond of work, as much as
+  // waking costs. Beyond it, runs find out what they gain (runtime/thread_choice.h).
+  static constexpr double kMinParallelCost = 50e3;
 
   // kInternal for a plan that cannot run: an id out of range, a temporary or output read before it
   // is written, an output never written, a write to an input or a constant.

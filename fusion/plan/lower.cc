@@ -17,6 +17,10 @@
 namespace fuselite::fusion {
 namespace {
 
+// How many multiply-adds of floats take the time of a byte that a step reads or writes: 45 in a
+// nanosecond on a Zen 4, where RELU6 moves 88 bytes.
+constexpr double kCostOfByte = 0.5;
+
 // "relu6" for Activation::kRelu6; empty for kNone.
 std::string_view ActivationName(kernels::Activation activation) {
   switch (activation) {
@@ -224,7 +228,8 @@ class Lowering {
       step.inputs.push_back(built.store.IsAllOf(op, i) ? kNone : IdOf(node.inputs[i]));
     }
     for (ValueId v : node.outputs) step.outputs.push_back(IdOf(v));
-    step.cost = report.multiply_adds;
+    step.cost = report.multiply_adds +
+                kCostOfByte * static_cast<double>(report.input_bytes + report.output_bytes);
     first_output_.push_back(node.outputs[0]);
     builder_.AddStep(std::move(step));
     return Status();

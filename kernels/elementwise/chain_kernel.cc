@@ -33,7 +33,8 @@ class ChainKernel final : public Kernel {
         flowing_(flowing),
         in_(in),
         out_pitch_(op.outputs[0].pitch()),
-        grid_(op.outputs[0].shape, rows_->lanes()) {
+        grid_(op.outputs[0].shape, rows_->lanes()),
+        work_(ElementWork(tail_)) {
     const int64_t batch = tail_.rows_per_batch;
     const bool in_linear = batch == INT64_MAX || in_.batch_stride == batch * in_.row_stride;
     const bool dense =
@@ -50,7 +51,7 @@ class ChainKernel final : public Kernel {
 
   std::string_view name() const override { return name_; }
   int64_t units(int) const override { return grid_.units(); }
-  int64_t grain(int) const override { return GrainFor(grid_.unit_elements()); }
+  int64_t grain(int) const override { return GrainFor(work_ * grid_.unit_elements()); }
   int in_place_input() const override { return in_place_ ? flowing_ : -1; }
   size_t scratch_bytes() const override { return view_.group > 1 ? operands_ * group_bytes() : 0; }
 
@@ -186,6 +187,7 @@ class ChainKernel final : public Kernel {
   TailOperand in_;  // where its rows lie
   int64_t out_pitch_;
   ElementwiseGrid grid_;
+  const int64_t work_;  // an element's (ElementWork)
   RowView view_;
   bool linear_ = true, in_place_ = false;
   size_t operands_ = 0;

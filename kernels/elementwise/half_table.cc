@@ -45,7 +45,7 @@ void Map(const HalfTable& table, const uint16_t* in, uint16_t* out, int64_t n) {
 
 std::unique_ptr<Kernel> MakeHalfTableKernel(const OpDescription& op, SharedTable table) {
   return MakeUnaryRows<uint16_t, uint16_t>(
-      op, std::string(op.op->name) + " float16 table",
+      op, std::string(op.op->name) + " float16 table", /*work=*/4,
       [table = std::move(table)](const uint16_t* in, uint16_t* out, int64_t n) {
         Map(*table, in, out, n);
       });

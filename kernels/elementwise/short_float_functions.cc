@@ -176,7 +176,7 @@ Result<std::unique_ptr<Kernel>> BuildMap(const OpDescription& op, const PlanCont
                                            std::string(op.op->name) + " " +
                                                std::string(DataTypeName(op.inputs[0].type)) + " " +
                                                SimdName(context.isa),
-                                           map);
+                                           /*work=*/4, map);
 }
 
 // A table: by tanh GELU takes 1.1 ns with vectors, three times as long as a lookup, and by erfc 18

@@ -40,6 +40,12 @@ class Runner {
   // Values between two passes lie in the output where they are of its type.
   bool NeedsScratch() const { return passes_.size() > 1 && out_.type != DataType::kFloat32; }
 
+  int64_t element_work() const {
+    int64_t work = 0;
+    for (const Tail& pass : passes_) work += ElementWork(pass);
+    return work;
+  }
+
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
     for (int64_t unit = begin; unit < end; ++unit) {
       const ElementwiseGrid::Unit part = grid_.At(unit);
@@ -97,7 +103,7 @@ Result<std::unique_ptr<Kernel>> BuildTailKernel(std::string_view name, const OpD
   const int64_t unit = grid.unit_elements();
   const bool in_place = in.type == op.outputs[0].type && in.pitch() == op.outputs[0].pitch();
   const Work work{.units = grid.units(),
-                  .grain = GrainFor(unit),
+                  .grain = GrainFor(runner.element_work() * unit),
                   .scratch_bytes = runner.NeedsScratch() ? unit * sizeof(float) : 0,
                   .in_place_input = in_place ? flowing_input : -1};
   std::string full_name = std::string(name) + ' ' + std::string(DataTypeName(in.type)) + ' ' +

@@ -30,12 +30,13 @@ std::unique_ptr<Kernel> MakeTypedMap(const OpDescription& op, F function) {
 }
 
 // map(x, out, n) for n elements of input 0 that follow each other, and their place in the output,
-// any rows pitched.
+// any rows pitched. An element takes the work of `work` (GrainFor).
 template <class In, class Out, class Map>
-std::unique_ptr<Kernel> MakeUnaryRows(const OpDescription& op, std::string name, Map map) {
+std::unique_ptr<Kernel> MakeUnaryRows(const OpDescription& op, std::string name, int64_t work,
+                                      Map map) {
   const BroadcastPlan plan({&op.inputs[0], &op.outputs[0]}, /*keep_rows=*/false);
   return MakeKernel(
-      std::move(name), {.units = plan.units(), .grain = GrainFor(plan.unit_elements())},
+      std::move(name), {.units = plan.units(), .grain = GrainFor(work * plan.unit_elements())},
       [plan, map = std::move(map)](const KernelArgs& args, int64_t begin, int64_t end) {
         plan.ForEach(begin, end, [&](const BroadcastPlan::Piece& piece) {
           map(static_cast<const In*>(args.inputs[0]) + piece.offsets[0],
@@ -49,7 +50,7 @@ template <class In, class Out, class F>
 std::unique_ptr<Kernel> MakeTypedUnaryMap(const OpDescription& op, F function) {
   return MakeUnaryRows<In, Out>(
       op, std::string(op.op->name) + " " + std::string(DataTypeName(op.inputs[0].type)),
-      [function](const In* x, Out* out, int64_t n) {
+      /*work=*/4, [function](const In* x, Out* out, int64_t n) {
         for (int64_t i = 0; i < n; ++i) out[i] = function(x[i]);
       });
 }

@@ -1,5 +1,6 @@
 #include "kernels/tail/tail.h"
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -42,6 +43,41 @@ BinaryKind Reversed(BinaryKind kind) {
     if (kind == backward) return forward;
   }
   return kind;
+}
+
+namespace {
+
+// Beside moving a float, which takes 0.09 ns on a Zen 4 with AVX-512: square roots and quotients
+// take 0.2 there, exponentials up to 0.25, GELU 0.3, sines 0.25 to 0.45.
+int64_t FunctionWork(const TailStage& stage) {
+  using Kind = TailStage::Kind;
+  if (stage.kind == Kind::kBinary) {
+    return stage.binary == BinaryKind::kDiv || stage.binary == BinaryKind::kReverseDiv ? 2 : 0;
+  }
+  if (stage.kind != Kind::kUnary) return 0;
+  switch (stage.unary) {
+    case UnaryKind::kSqrt:
+    case UnaryKind::kRsqrt:
+    case UnaryKind::kElu:
+    case UnaryKind::kLogistic:
+    case UnaryKind::kSilu:
+    case UnaryKind::kTanh:
+    case UnaryKind::kExp: return 2;
+    case UnaryKind::kGelu:
+    case UnaryKind::kGeluTanh:
+    case UnaryKind::kLog:
+    case UnaryKind::kSin:
+    case UnaryKind::kCos: return 4;
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+int64_t ElementWork(const Tail& tail) {
+  int64_t work = 0;
+  for (const TailStage& stage : tail.stages) work += FunctionWork(stage);
+  return std::max<int64_t>(work, 1);
 }
 
 TailStage TailStage::Unary(UnaryKind kind, float a, float b) {

@@ -92,6 +92,10 @@ struct Tail {
   std::string ToString() const;  // the stages', separated by ", "
 };
 
+// What the stages take for an element, where 1 is what moving it takes, a clamp or an addition
+// included (GrainFor in kernels/make_kernel.h): at least 1.
+int64_t ElementWork(const Tail& tail);
+
 // The float range of a fused activation that is a clamp; false for kTanh and kSignBit. kNone is
 // the clamp to all floats.
 bool ActivationRange(Activation activation, float* min, float* max);

@@ -108,5 +108,26 @@ TEST(Lower, SaysWhatFailedOnAnotherThread) {
   }
 }
 
+// What moves bytes has no multiply-adds, and functions take longer than moving.
+TEST(Lower, SharesWhatTakesMoreThanAMicrosecond) {
+  const auto useful = [](const char* op, int elements) {
+    GraphBuilder b;
+    b.Output(b.Op(op, {b.Input({elements / 16, 16})}));
+    auto executable = Compile(b.graph(), Fused(), nullptr);
+    EXPECT_TRUE(executable.ok()) << executable.status().ToString();
+    return executable.ok() ? (*executable)->useful_threads() : 0;
+  };
+  struct Case {
+    const char* op;
+    int least;  // elements that two threads share
+  };
+  for (const auto& [op, least] : {Case{"RELU6", 32 << 10}, {"SQRT", 16 << 10}, {"SIN", 12 << 10}}) {
+    SCOPED_TRACE(op);
+    EXPECT_EQ(useful(op, least / 4), 1);
+    EXPECT_GE(useful(op, least), 2);
+    EXPECT_GE(useful(op, 8 * least), 16);
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing
