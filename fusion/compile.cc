@@ -24,15 +24,16 @@ namespace {
 // it waits for: others pack beside it. With a cache it is for that thread alone.
 class TimedStore : public PackedStore {
  public:
-  // `bytes`: that will be packed at least. `cache` may be null.
-  TimedStore(PackedStore& store, size_t bytes, WeightsCache* cache)
-      : store_(store), region_(bytes), cache_(cache) {}
+  // `bytes`: that will be packed at least. `cache` and `hashes` may be null.
+  TimedStore(PackedStore& store, size_t bytes, WeightsCache* cache, ConstantHashes* hashes)
+      : store_(store), region_(bytes), cache_(cache), hashes_(hashes) {}
   Result<PackedWeights> GetOrPack(const PackRequest& request,
                                   const std::function<void(std::byte*)>& pack) override {
     Stopwatch watch;
     PackRequest placed = request;
     placed.region = &region_;
     placed.cache = cache_;
+    placed.hashes = hashes_;
     Result<PackedWeights> packed = store_.GetOrPack(placed, pack);
     if (std::this_thread::get_id() == maker_) milliseconds += watch.Lap();
     return packed;
@@ -43,6 +44,7 @@ class TimedStore : public PackedStore {
   PackedStore& store_;
   BufferRegion region_;
   WeightsCache* cache_;
+  ConstantHashes* hashes_;
   const std::thread::id maker_ = std::this_thread::get_id();
 };
 
@@ -67,7 +69,8 @@ size_t BytesToPack(const Graph& graph) {
 
 // The cache of the host's constants, as far as they may be weights; none where there are none, or
 // nothing is to be cached. Rewrites join and fold weights in another way in each signature.
-std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& options) {
+std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& options,
+                                    ConstantHashes* hashes) {
   constexpr size_t kLeastWeights = 1024;
   if (!options.on()) return std::nullopt;
   std::vector<WeightsSource> sources;
@@ -78,7 +81,7 @@ std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& opti
     sources.push_back({{data, value.info.bytes()}, value.storage == nullptr});
   }
   if (sources.empty()) return std::nullopt;
-  return WeightsCache(options, sources);
+  return WeightsCache(options, sources, hashes);
 }
 
 // With fewer bytes of weights there is more to emit than to pack, and threads that share it gain
@@ -92,7 +95,8 @@ Result<std::shared_ptr<const Executable>> LowerCached(Graph& graph, const Storag
                                                       Planner& planner, WeightsCache* cache,
                                                       CompileReport& report) {
   const size_t bytes = BytesToPack(graph);
-  TimedStore store(options.store ? *options.store : ProcessPackedStore(), bytes, cache);
+  TimedStore store(options.store ? *options.store : ProcessPackedStore(), bytes, cache,
+                   options.hashes);
   const bool shared = cache == nullptr && bytes >= kLeastShared;
   FUSELITE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Executable> executable,
@@ -148,7 +152,7 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     }
   }
   Stopwatch watch;
-  std::optional<WeightsCache> cache = CacheOf(graph, options.cache);
+  std::optional<WeightsCache> cache = CacheOf(graph, options.cache, options.hashes);
   report.times.packing = watch.Lap();
   RewriteContext rewriting(planner, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);

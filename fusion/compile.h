@@ -24,7 +24,8 @@ struct CompileOptions {
   int threads = 1;
   int64_t constant_bytes = 0;  // PlanContext's
   Budget budget;
-  PackedStore* store = nullptr;  // null: the process's
+  PackedStore* store = nullptr;      // null: the process's
+  ConstantHashes* hashes = nullptr;  // null: each compilation hashes what it packs
   CacheOptions cache;
   BatchLimits batch;  // what is computed in parts, with fusion
 };

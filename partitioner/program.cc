@@ -22,6 +22,8 @@ constexpr size_t kKeptShapes = 128;
 // A segment that is not running gives back memory beyond this. Sums over 20 beginnings of rows,
 // each of a shape of its own that takes less, take 29 us so, and 34 where all is given back.
 constexpr size_t kKeptMemory = 16 << 10;
+// Constants of fewer bytes are hashed each time.
+constexpr size_t kLeastRemembered = 1024;
 
 void ReleaseMemory(const Segment& segment) {
   if (segment.execution == nullptr) return;
@@ -155,6 +157,7 @@ Result<Segment*> Program::SegmentAt(int begin, const tflite::TfLiteContext* cont
 Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
                         const LiveValues& live, const fusion::CompileOptions& options) {
   const Clock::time_point start = Clock::now();
+  if (made_ == 0) AddConstants(context);
   // The first segment comes first.
   std::optional<ReadyGraph> ready = std::exchange(ready_, std::nullopt);
   if (ready) {
@@ -180,8 +183,19 @@ Status Program::Compile(Segment& segment, const tflite::TfLiteContext* context,
   return Status();
 }
 
-Status Program::Finish(Segment& segment, const fusion::CompileOptions& options,
-                       fusion::Planner* planner) {
+void Program::AddConstants(const tflite::TfLiteContext* context) {
+  for (const SharedNode& node : partition_.nodes) {
+    for (int tensor : node->inputs) {
+      if (tensor < 0) continue;
+      const tflite::TfLiteTensor& host = context->tensors[tensor];
+      if (host.allocation_type != tflite::kTfLiteMmapRo || host.bytes < kLeastRemembered) continue;
+      hashes_.Add(host.data.data, host.bytes);
+    }
+  }
+}
+
+Status Program::Finish(Segment& segment, fusion::CompileOptions options, fusion::Planner* planner) {
+  options.hashes = &hashes_;
   FUSELITE_ASSIGN_OR_RETURN(
       segment.executable,
       fusion::Compile(std::move(segment.built.graph), options, segment.report.get(), planner));

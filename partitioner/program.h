@@ -22,6 +22,7 @@
 #include "partitioner/tensor_indices.h"
 #include "partitioner/variables.h"
 #include "runtime/aligned_buffer.h"
+#include "runtime/constant_hashes.h"
 #include "runtime/execution.h"
 #include "runtime/function_ref.h"
 #include "runtime/profile.h"
@@ -167,7 +168,9 @@ class Program {
   // What is known of a node that waits, with the values of its small operands, or of `all`.
   TensorTable TableOf(const ImportedNode& node, const tflite::TfLiteContext* context,
                       const LiveValues& live, bool all) const;
-  Status Finish(Segment& segment, const fusion::CompileOptions& options, fusion::Planner* planner);
+  Status Finish(Segment& segment, fusion::CompileOptions options, fusion::Planner* planner);
+  // Has the hashes of the host's constants remembered.
+  void AddConstants(const tflite::TfLiteContext* context);
   void FillTable(const LiveValues& live, TensorTable& table) const;
   Segment* Keep(std::unique_ptr<Segment> segment);
   Result<void*> Place(int tensor, const TensorInfo& info, const Host& host);
@@ -180,6 +183,7 @@ class Program {
   TensorIndices last_readers_;            // of each tensor that nodes read: the last of these nodes
   std::set<int> between_;
   SpareMemory spare_;
+  ConstantHashes hashes_;
   // Keyed by their first node; those used last come first.
   std::map<int, std::list<std::unique_ptr<Segment>>> segments_;
   std::map<int, AlignedBuffer> memory_;  // of values between segments, by tensor

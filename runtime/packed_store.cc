@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/caught.h"
+#include "runtime/constant_hashes.h"
 #include "runtime/hash.h"
 #include "runtime/shared_by_key.h"
 #include "runtime/weights_cache.h"
@@ -31,7 +32,8 @@ struct Key {
 
 Key KeyOf(const PackRequest& request) {
   const auto hash = [&](const void* data, size_t bytes) {
-    return request.cache != nullptr ? request.cache->HashOf(data, bytes) : HashBytes(data, bytes);
+    if (request.cache != nullptr) return request.cache->HashOf(data, bytes);
+    return request.hashes != nullptr ? request.hashes->HashOf(data, bytes) : HashBytes(data, bytes);
   };
   const size_t source2_bytes = request.source2 ? request.source2_bytes : 0;
   return {hash(request.source, request.source_bytes),

@@ -10,6 +10,7 @@
 
 namespace fuselite {
 
+class ConstantHashes;
 class WeightsCache;
 
 using PackedWeights = std::shared_ptr<const AlignedBuffer>;
@@ -27,6 +28,8 @@ struct PackRequest {
   // Where a packing may lie from an earlier process, and where one that is made now is kept for
   // later ones; null: nowhere. Decides no bytes.
   WeightsCache* cache = nullptr;
+  // Who may know the sources' hashes; null: nobody. Decides no bytes.
+  ConstantHashes* hashes = nullptr;
 };
 
 // Thread-safe. Requests for the same packing wait for one of them to do it; others are not held

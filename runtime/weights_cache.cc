@@ -39,11 +39,13 @@ Status MakeFolder(const std::filesystem::path& folder) {
 
 }  // namespace
 
-WeightsCache::WeightsCache(CacheOptions options, std::span<const WeightsSource> weights)
+WeightsCache::WeightsCache(CacheOptions options, std::span<const WeightsSource> weights,
+                           ConstantHashes* hashes)
     : options_(std::move(options)) {
   Hash128 least{~uint64_t{0}, ~uint64_t{0}};
   for (const auto& [bytes, stays] : weights) {
-    const Hash128 hash = HashBytes(bytes.data(), bytes.size());
+    const Hash128 hash = hashes != nullptr ? hashes->HashOf(bytes.data(), bytes.size())
+                                           : HashBytes(bytes.data(), bytes.size());
     least = std::min(least, hash);
     if (stays) hashes_[{bytes.data(), bytes.size()}] = hash;
   }

@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/constant_hashes.h"
 #include "runtime/hash.h"
 #include "runtime/packed_file.h"
 #include "runtime/packed_store.h"
@@ -52,8 +53,10 @@ class WeightsCache {
   // Models with a part of their weights in common share a file, which is not to grow for ever.
   static constexpr size_t kMostOfOthers = 8;
 
-  // Precondition: options.on(). The order of `weights` does not matter.
-  WeightsCache(CacheOptions options, std::span<const WeightsSource> weights);
+  // Precondition: options.on(). The order of `weights` does not matter. `hashes`, which may be
+  // null, is asked for theirs.
+  WeightsCache(CacheOptions options, std::span<const WeightsSource> weights,
+               ConstantHashes* hashes = nullptr);
 
   // HashBytes; what the constructor hashed is not hashed again.
   Hash128 HashOf(const void* data, size_t bytes) const;

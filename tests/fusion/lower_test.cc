@@ -20,12 +20,14 @@ class WatchedStore : public PackedStore {
     {
       const std::lock_guard lock(mutex_);
       threads.insert(std::this_thread::get_id());
+      hashes.insert(request.hashes);
     }
     if (request.source_bytes == refused) return OutOfMemory("there is no room");
     return store_->GetOrPack(request, pack);
   }
 
   std::set<std::thread::id> threads;
+  std::set<const ConstantHashes*> hashes;
   size_t refused = 0;
 
  private:
@@ -59,9 +61,12 @@ TEST(Lower, ThreadsBuildTheSameKernelsInTheSameOrder) {
     options.threads = threads;
     WatchedStore store;
     options.store = &store;
+    ConstantHashes hashes;
+    options.hashes = &hashes;
     const Outcome together = RunGraph(b.graph(), options);
     ASSERT_TRUE(together.status.ok()) << together.status.ToString();
     EXPECT_LE(store.threads.size(), static_cast<size_t>(threads));
+    EXPECT_THAT(store.hashes, ::testing::ElementsAre(&hashes));
     EXPECT_EQ(together.outputs, alone.outputs);
     EXPECT_EQ(together.ops(), alone.ops());
     ASSERT_EQ(together.report.steps.size(), alone.report.steps.size());
