@@ -158,8 +158,9 @@ def test_another_project_takes_the_sources_in(tmp_path):
 
 
 def test_a_debian_package_is_made(tmp_path):
-    if shutil.which("dpkg-deb") is None or shutil.which("dpkg-shlibdeps") is None:
-        pytest.skip("dpkg-dev is not installed")
+    missing = [tool for tool in ("dpkg-deb", "dpkg-shlibdeps", "file") if shutil.which(tool) is None]
+    if missing:
+        pytest.skip(f"cpack needs {' and '.join(missing)}, not installed here (scripts/install-deps --tests)")
     output("cpack", "-B", tmp_path, cwd=BUILD)
     (package,) = tmp_path.glob("*.deb")
     version = (ROOT / "VERSION").read_text().strip()
