@@ -114,7 +114,6 @@ Status Execution::Prepare(int threads) {
     arena_ = std::move(arena);
   }
   const size_t scratch_bytes = executable_->scratch_bytes() * static_cast<size_t>(threads);
-  Give(scratch_);  // of fewer threads
   AlignedBuffer scratch = Take(scratch_bytes);
   const size_t cells =
       executable_->stages().size() * SharedWork::kCells * static_cast<size_t>(threads);
@@ -122,7 +121,8 @@ Status Execution::Prepare(int threads) {
   if (scratch.data() == nullptr || (threads > 1 && fresh == nullptr)) {
     return OutOfMemory("scratch for ", threads, " threads needs ", scratch_bytes, " bytes");
   }
-  scratch_ = std::move(scratch);
+  std::swap(scratch_, scratch);
+  Give(scratch);  // of fewer threads, which had it until now
   cells_ = std::move(fresh);
   MakeCalls();
   FindStreams();

@@ -128,6 +128,23 @@ TEST(Memory, OfASharedRepetitionIsItsOwnAlone) {
   EXPECT_LT(TakenBy([&] { ASSERT_TRUE(repeated.execution.Prepare(2).ok()); }), 2 * alone);
 }
 
+// What fewer threads need is there until more threads have theirs.
+TEST(Memory, ThatMoreThreadsAreRefusedLeavesThatOfFewer) {
+  Bound run(RandomNetwork(1));
+  ASSERT_TRUE(run.execution.Prepare(1).ok());
+  const int64_t held = heap_counts.held;
+  int refused = 0;
+  bool grown = false;
+  while (Refuses(refused, [&] { grown = Succeeds([&] { return run.execution.Prepare(3); }); })) {
+    EXPECT_FALSE(grown) << "request " << refused;
+    ASSERT_EQ(heap_counts.held, held) << "request " << refused;
+    ASSERT_TRUE(run.execution.Run().ok());
+    ++refused;
+  }
+  EXPECT_TRUE(grown);
+  EXPECT_GE(refused, 2) << "scratch, and what threads meet at";
+}
+
 // Values lie where they lay; scratch is for more threads, and they have something to meet at.
 TEST(Memory, OfMoreThreadsIsTheirScratchAlone) {
   const auto network = RandomNetwork(1);
