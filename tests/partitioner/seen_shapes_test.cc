@@ -25,6 +25,20 @@ int Behind(Builder& b, int rows, const Shape& shape) {
   return b.Dense(b.Op("CAST", {rows}, shape), shape, 8);
 }
 
+// What the builder wrote, with the delegate. `host` is null where it was refused.
+struct Delegated {
+  explicit Delegated(Builder& b) : file(b.Finish()), delegate(BestOptions()) {
+    const auto model = interpreter::LoadModelFromMemory(file, nullptr);
+    EXPECT_TRUE(model.ok()) << model.status().ToString();
+    if (!model.ok()) return;
+    host = *Interpreter::Create(*model);
+    if (!host->ApplyDelegate(delegate.c_struct()).ok()) host = nullptr;
+  }
+  const std::vector<std::byte> file;
+  Delegate delegate;
+  std::unique_ptr<Interpreter> host;
+};
+
 using Model = void (*)(Builder& b);
 struct Seen {
   const char* name;
@@ -105,12 +119,9 @@ TEST(SeenShapes, AreNotMadeAgain) {
     SCOPED_TRACE(name);
     Builder b;
     write(b);
-    const std::vector<std::byte> file = b.Finish();
-    const auto model = interpreter::LoadModelFromMemory(file, nullptr);
-    ASSERT_TRUE(model.ok()) << model.status().ToString();
-    Delegate delegate(BestOptions());
-    const std::unique_ptr<Interpreter> host = *Interpreter::Create(*model);
-    ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+    const Delegated model(b);
+    Interpreter* const host = model.host.get();
+    ASSERT_NE(host, nullptr);
     const auto run = [&](int seed) {
       kernels::testing::Random random(seed);
       for (size_t i = 0; i < host->inputs().size(); ++i) {
@@ -141,12 +152,9 @@ TEST(SeenShapes, HoldTheMemoryOfOne) {
   Builder b;
   b.End({b.Dense(b.Op("SOFTMAX", {b.Dense(b.In({kMost, 8}), {kMost, 8}, 8)}, {kMost, 8}),
                  {kMost, 8}, 8)});
-  const std::vector<std::byte> file = b.Finish();
-  const auto model = interpreter::LoadModelFromMemory(file, nullptr);
-  ASSERT_TRUE(model.ok()) << model.status().ToString();
-  Delegate delegate(BestOptions());
-  const std::unique_ptr<Interpreter> host = *Interpreter::Create(*model);
-  ASSERT_TRUE(host->ApplyDelegate(delegate.c_struct()).ok());
+  const Delegated model(b);
+  Interpreter* const host = model.host.get();
+  ASSERT_NE(host, nullptr);
   const auto run = [&](int rows) {
     EXPECT_TRUE(host->ResizeInput(0, std::array{rows, 8}).ok());
     EXPECT_TRUE(host->AllocateTensors().ok());
