@@ -88,16 +88,16 @@ TileF32Function* RowsFor(int rows) {
   }
 }
 
-// All that NextTileVectors gives.
+// One row has tiles of every width, two rows even ones of up to four vectors.
 template <int kVectors = kMostTileVectors>
 TileF32Function* TileFor(int rows, int vectors) {
-  constexpr int kMostRows = kVectors <= 2 ? kTileRows : kVectors <= MostTileVectors(2) ? 2 : 1;
+  constexpr bool kOfTwoRows = kVectors <= MostTileVectors(2) && kVectors % 2 == 0;
+  constexpr int kMostRows = kVectors <= 2 ? kTileRows : kOfTwoRows ? 2 : 1;
   if constexpr (kVectors == 1) {
     return RowsFor<1, kMostRows>(rows);
   } else {
-    return vectors == kVectors       ? RowsFor<kVectors, kMostRows>(rows)
-           : TileFor < kVectors == 2 ? 1
-                                     : kVectors - 2 > (rows, vectors);
+    return vectors == kVectors ? RowsFor<kVectors, kMostRows>(rows)
+                               : TileFor<kVectors - 1>(rows, vectors);
   }
 }
 
@@ -108,13 +108,13 @@ void RunGemmF32(const GemmF32Block& block) {
   HWY_ALIGN float bias[kMostTileVectors * hn::MaxLanes(D())];
   if (block.bias == nullptr) std::fill_n(bias, widest, 0.0f);
   const DepthPiece all{.offset = 0, .terms = block.depth};
+  const int64_t together = EvenTileRows(block.rows, kTileRows);
   int64_t rows[kTileRows];
-  for (int r = 0; r < kTileRows; ++r) rows[r] = r * block.a_pitch * int64_t{sizeof(float)};
+  for (int64_t r = 0; r < together; ++r) rows[r] = r * block.a_pitch * int64_t{sizeof(float)};
   int64_t width;
   for (int64_t n = 0; n < block.columns; n += width) {
     const int64_t left = std::min(block.columns - n, widest);
-    const int vectors = NextTileVectors(block.rows == 1 ? 1 : kTileRows,
-                                        static_cast<int>((left + lanes - 1) / lanes));
+    const auto vectors = static_cast<int>((left + lanes - 1) / lanes);
     width = std::min(left, vectors * lanes);
     if (block.bias != nullptr) {
       const int64_t last = (vectors - 1) * lanes;
@@ -134,11 +134,10 @@ void RunGemmF32(const GemmF32Block& block) {
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
                  .columns = width};
-    for (int64_t r = 0; r < block.rows; r += kTileRows) {
+    for (int64_t r = 0; r < block.rows; r += together) {
       tile.a = block.a + r * block.a_pitch;
       tile.c = block.c + r * block.c_pitch + n;
-      const auto together = static_cast<int>(std::min<int64_t>(kTileRows, block.rows - r));
-      TileFor(together, vectors)(tile);
+      TileFor(static_cast<int>(std::min(together, block.rows - r)), vectors)(tile);
     }
   }
 }

@@ -105,44 +105,56 @@ TileS16Function* RowsS16For(int rows) {
   }
 }
 
-// All that NextTileVectors gives.
+// One row has tiles of every width, two rows even ones of up to four vectors.
 template <bool kDot, int kVectors = kMostTileVectors>
 TileS16Function* TileS16For(int rows, int vectors) {
-  constexpr int kMostRows = kVectors <= 2 ? kRows : kVectors <= MostTileVectors(2) ? 2 : 1;
+  constexpr bool kOfTwoRows = kVectors <= MostTileVectors(2) && kVectors % 2 == 0;
+  constexpr int kMostRows = kVectors <= 2 ? kRows : kOfTwoRows ? 2 : 1;
   if constexpr (kVectors == 1) {
     return RowsS16For<kDot, 1, kMostRows>(rows);
   } else {
-    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows) : TileS16For < kDot,
-           kVectors == 2 ? 1 : kVectors - 2 > (rows, vectors);
+    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows)
+                               : TileS16For<kDot, kVectors - 1>(rows, vectors);
   }
 }
 
 template <bool kDot>
 void RunGemmS16(const GemmS16Block& block) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(D32())), panel = 2 * lanes;
-  HWY_ALIGN int32_t
-      bias[2 * hn::MaxLanes(D32())] = {};  // what is behind the columns counts nowhere
+  const D32 d;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), panel = 2 * lanes;
+  const int64_t widest = block.rows == 1 ? kMostTileVectors * lanes : panel;
+  HWY_ALIGN int32_t bias[kMostTileVectors * hn::MaxLanes(D32())];
+  if (block.bias == nullptr) std::fill_n(bias, widest, 0);
   const DepthPiece all{.offset = 0, .terms = block.depth / 2};
+  const int64_t together = EvenTileRows(block.rows, kRows);
   int64_t rows[kRows];
-  for (int r = 0; r < kRows; ++r) rows[r] = r * block.depth * int64_t{sizeof(int16_t)};
-  for (int64_t n = 0; n < block.columns; n += panel) {
+  for (int64_t r = 0; r < together; ++r) rows[r] = r * block.depth * int64_t{sizeof(int16_t)};
+  int64_t width;
+  for (int64_t n = 0; n < block.columns; n += width) {
+    const int64_t left = std::min(block.columns - n, widest);
+    const auto vectors = static_cast<int>((left + lanes - 1) / lanes);
+    width = std::min(left, vectors * lanes);
+    if (block.bias != nullptr) {
+      const int64_t last = (vectors - 1) * lanes;
+      std::copy_n(block.bias + n, last, bias);
+      hn::Store(LoadUpTo(d, block.bias + n + last, width - last), d, bias + last);
+    }
     TileS16 tile{.a = block.a,
                  .rows = rows,
                  .pieces = &all,
                  .piece_count = 1,
                  .b = block.b + n * block.depth,
                  .step = 2 * panel,
-                 .pair_step = 0,
+                 .pair_step = panel * block.depth,
                  .bias = bias,
                  .c = block.c + n,
                  .c_pitch = block.c_pitch,
-                 .columns = std::min(panel, block.columns - n)};
-    if (block.bias != nullptr) std::copy_n(block.bias + n, tile.columns, bias);
-    for (int64_t r = 0; r < block.rows; r += kRows) {
+                 .columns = width};
+    for (int64_t r = 0; r < block.rows; r += together) {
       tile.a = block.a + r * block.depth;
       tile.c = block.c + r * block.c_pitch + n;
-      const auto together = static_cast<int>(std::min<int64_t>(kRows, block.rows - r));
-      TileS16For<kDot>(together, tile.columns > lanes ? 2 : 1)(tile);
+      const auto count = static_cast<int>(std::min(together, block.rows - r));
+      TileS16For<kDot>(count, vectors)(tile);
     }
   }
 }

@@ -25,4 +25,11 @@ constexpr int NextTileVectors(int rows, int vectors) {
   return vectors == 1 ? 1 : std::min(MostTileVectors(rows), vectors / 2 * 2);
 }
 
+// Of how many rows tiles of at most `most` are so that those of `rows` have about as many each: 16
+// rows are two tiles of 8, where 14 and 2 would leave the sums of the last waiting for each other.
+constexpr int64_t EvenTileRows(int64_t rows, int64_t most) {
+  const int64_t tiles = std::max<int64_t>(1, (rows + most - 1) / most);
+  return (rows + tiles - 1) / tiles;
+}
+
 }  // namespace fuselite::kernels

@@ -3,13 +3,11 @@
 // The algorithm is gemmlowp's (fixedpoint.h): the exponential of a negative number from a Taylor
 // series within a quarter and a product of exponentials of powers of two; 1 / (1 + x) by three
 // steps of Newton's method. Every product keeps the high 16 bits of 32, rounded half away from
-// zero.
+// zero. fixed_point16-inl.h has the two functions on vectors.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-
-#include "runtime/isa.h"
 
 namespace fuselite::kernels {
 
@@ -26,14 +24,6 @@ inline int16_t Saturate16(int64_t x) {
 
 // a b of operands with 15 and n fractional bits, with n: rounded half away from zero.
 int16_t MultiplyQ15(int16_t a, int16_t b);
-
-// The two functions of `n` values in place.
-struct FixedPoint16Rows {
-  void (*logistic_q12)(int16_t* values, int64_t n);
-  void (*tanh_fixed)(int16_t* values, int64_t n, int integer_bits);
-};
-// The version for `isa`; null below SSSE3.
-const FixedPoint16Rows* FindFixedPoint16Rows(Isa isa);
 
 // Numbers of the algorithm, with 31 fractional bits but for Newton's, which have 29.
 inline constexpr int32_t kExpMinusEighth = 1895147668;

@@ -20,14 +20,17 @@
 #define FUSELITE_KERNELS_LSTM_HIGHWAY_ONCE
 namespace fuselite::kernels {
 
-// What follows a step's products, for one row of the batch.
+// What follows a step's products, for one row of the batch. There is room for a vector behind
+// `gates`, `c` and `m`, and what lies there counts nowhere: masked stores are slow where the next
+// step waits for them.
 struct LstmCell {
   int64_t cells;
   bool coupled;
   Activation activation;
   float clip;                // infinite for none
-  float* gates[4];           // sums; [kOutputGate] becomes m
+  float* gates[4];           // sums
   float* c;                  // the cell state, in and out
+  float* m;                  // out
   const float* peephole[4];  // by gate; null for none
   const float* norm[4];      // null: the biases are in the sums
   const float* bias[4];
@@ -86,26 +89,41 @@ HWY_INLINE void FinishSums(const LstmCell& cell, int gate) {
   });
 }
 
+// The cell state behind the step, of the vector from cell `i` on.
+HWY_INLINE hn::Vec<hn::ScalableTag<float>> NextCells(const LstmCell& cell, int64_t i) {
+  const hn::ScalableTag<float> d;
+  const auto sums = [&](int gate) HWY_ATTR { return hn::LoadU(d, cell.gates[gate] + i); };
+  const auto forget = VecLogistic(d, sums(kForgetGate));
+  const auto input = cell.coupled ? hn::Sub(hn::Set(d, 1.0f), forget)
+                                  : VecLogistic(d, sums(kInputGate));
+  const auto candidate = LstmActivate(d, sums(kCellGate), cell.activation);
+  const auto c = hn::Add(hn::Mul(forget, hn::LoadU(d, cell.c + i)), hn::Mul(candidate, input));
+  const auto bounded = AtMost(d, AtLeast(d, c, -cell.clip), cell.clip);
+  hn::StoreU(bounded, d, cell.c + i);
+  return bounded;
+}
+
+template <class V>
+HWY_INLINE void StoreHidden(const LstmCell& cell, V c, int64_t i) {
+  const hn::ScalableTag<float> d;
+  const auto out = VecLogistic(d, hn::LoadU(d, cell.gates[kOutputGate] + i));
+  hn::StoreU(hn::Mul(out, LstmActivate(d, c, cell.activation)), d, cell.m + i);
+}
+
 void LstmCellVector(const LstmCell& cell) {
   const hn::ScalableTag<float> d;
+  if (cell.peephole[kOutputGate] == nullptr && cell.norm[kOutputGate] == nullptr) {
+    return ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR {
+      StoreHidden(cell, NextCells(cell, i), i);
+    });
+  }
   for (int gate = cell.coupled ? kForgetGate : kInputGate; gate <= kCellGate; ++gate) {
     FinishSums(cell, gate);
   }
-  ForVectors(cell.cells, [&](int64_t i, size_t n) HWY_ATTR {
-    const auto forget = VecLogistic(d, LoadUpTo(d, cell.gates[kForgetGate] + i, n));
-    const auto input = cell.coupled ? hn::Sub(hn::Set(d, 1.0f), forget)
-                                    : VecLogistic(d, LoadUpTo(d, cell.gates[kInputGate] + i, n));
-    const auto candidate =
-        LstmActivate(d, LoadUpTo(d, cell.gates[kCellGate] + i, n), cell.activation);
-    const auto c = hn::Add(hn::Mul(forget, LoadUpTo(d, cell.c + i, n)), hn::Mul(candidate, input));
-    StoreUpTo(AtMost(d, AtLeast(d, c, -cell.clip), cell.clip), d, cell.c + i, n);
-  });
+  ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR { NextCells(cell, i); });
   FinishSums(cell, kOutputGate);
-  float* m = cell.gates[kOutputGate];
-  ForVectors(cell.cells, [&](int64_t i, size_t n) HWY_ATTR {
-    const auto out = VecLogistic(d, LoadUpTo(d, m + i, n));
-    const auto c = LstmActivate(d, LoadUpTo(d, cell.c + i, n), cell.activation);
-    StoreUpTo(hn::Mul(out, c), d, m + i, n);
+  ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR {
+    StoreHidden(cell, hn::LoadU(d, cell.c + i), i);
   });
 }
 
@@ -138,9 +156,9 @@ class LstmKernel final : public TwoPhaseLstm {
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, s_.cells),
+    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, row_),
                                     products_.scratch_bytes(1, std::max(s_.outputs, s_.cells),
-                                                            std::max(s_.outputs, s_.cells)));
+                                                            std::max(s_.outputs, row_)));
   }
 
  private:
@@ -149,15 +167,29 @@ class LstmKernel final : public TwoPhaseLstm {
   }
   void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
-  LstmCell CellOf(const KernelArgs& args, int64_t b) const;
-  void Project(const KernelArgs& args, const float* m, float* y) const;
-  size_t products_at() const { return AlignUp(static_cast<size_t>(row_) * sizeof(float)); }
+  LstmCell CellOf(const KernelArgs& args) const;
+  void Project(const KernelArgs& args, float* y) const;  // of Hidden()
+  // Scratch: the sums of a step, in phase 0 the biases of all gates; the cell state; hidden values;
+  // that of products.
+  static size_t Room(int64_t values) { return AlignUp(values * sizeof(float) + kVectorRoom); }
+  size_t hidden_at() const { return Room(row_) + Room(s_.cells); }
+  size_t products_at() const { return hidden_at() + Room(s_.cells); }
+  float* Gates(const KernelArgs& args) const { return reinterpret_cast<float*>(args.scratch); }
+  float* Cells(const KernelArgs& args) const {
+    return reinterpret_cast<float*>(args.scratch + Room(row_));
+  }
+  float* Hidden(const KernelArgs& args) const {
+    return reinterpret_cast<float*>(args.scratch + hidden_at());
+  }
+  float* Sums(const KernelArgs& args, int64_t row) const {  // those of phase 0
+    return reinterpret_cast<float*>(args.shared) + row * row_;
+  }
   std::byte* ProductScratch(const KernelArgs& args) const { return args.scratch + products_at(); }
 
   const LstmParams params_;
   LstmProducts products_;
   void (*cell_)(const LstmCell&) = nullptr;
-  LstmMatrix input_[kLstmGates], recurrent_[kLstmGates], projection_;
+  LstmMatrix input_, recurrent_, projection_;  // the first two of all gates
   std::vector<float> peephole_[kLstmGates];  // of the hybrid form
 };
 
@@ -178,39 +210,37 @@ Status LstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
 }
 
 Status LstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    FUSELITE_ASSIGN_OR_RETURN(input_[gate],
-                              products_.Pack(op.inputs[kLstmInputWeights + gate], context));
-    FUSELITE_ASSIGN_OR_RETURN(recurrent_[gate],
-                              products_.Pack(op.inputs[kLstmRecurrentWeights + gate], context));
-  }
+  const auto gates = [&](int first) { return LstmGateWeights(op, first); };
+  FUSELITE_ASSIGN_OR_RETURN(input_, products_.Pack(gates(kLstmInputWeights), context));
+  FUSELITE_ASSIGN_OR_RETURN(recurrent_, products_.Pack(gates(kLstmRecurrentWeights), context));
   if (!s_.projection) return Status();
-  FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack(op.inputs[kLstmProjection], context));
+  FUSELITE_ASSIGN_OR_RETURN(projection_,
+                            products_.Pack({&op.inputs[kLstmProjection], 1}, context));
   return Status();
 }
 
 void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const {
-  float* sums = reinterpret_cast<float*>(args.shared) + first * row_;
   std::byte* scratch = ProductScratch(args);
   const LstmRows rows =
       products_.Prepare(In(args, kLstmX) + first * s_.inputs, count, s_.inputs, scratch);
-  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    const float* bias = s_.layer_norm ? nullptr : In(args, kLstmBias + gate);
-    products_.Multiply(input_[gate], rows, {bias, kInfinity, sums + gate * s_.cells, row_},
-                       scratch);
+  // What is normalized gets its bias afterwards.
+  float* const bias = s_.layer_norm ? nullptr : Gates(args);
+  for (int gate = s_.first_gate(); bias != nullptr && gate < kLstmGates; ++gate) {
+    std::copy_n(In(args, kLstmBias + gate), s_.cells, bias + (gate - s_.first_gate()) * s_.cells);
   }
+  products_.Multiply(input_, rows, {bias, kInfinity, Sums(args, first), row_}, scratch);
 }
 
-LstmCell LstmKernel::CellOf(const KernelArgs& args, int64_t b) const {
+LstmCell LstmKernel::CellOf(const KernelArgs& args) const {
   LstmCell cell{};
   cell.cells = s_.cells;
   cell.coupled = s_.coupled;
   cell.activation = params_.activation;
   cell.clip = params_.cell_clip > 0 ? params_.cell_clip : kInfinity;
-  // Variables are bound as inputs and written in place.
-  cell.c = const_cast<float*>(In(args, kLstmCellState)) + b * s_.cells;
+  cell.c = Cells(args);
+  cell.m = Hidden(args);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    cell.gates[gate] = reinterpret_cast<float*>(args.scratch) + gate * s_.cells;
+    cell.gates[gate] = Gates(args) + (gate - s_.first_gate()) * s_.cells;
     if (s_.peephole && gate != kCellGate) {
       cell.peephole[gate] =
           products_.hybrid() ? peephole_[gate].data() : In(args, PeepholeInput(gate));
@@ -222,34 +252,34 @@ LstmCell LstmKernel::CellOf(const KernelArgs& args, int64_t b) const {
 }
 
 void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
-  const LstmCell cell = CellOf(args, b);
-  float* state = const_cast<float*>(In(args, kLstmOutputState)) + b * s_.outputs;
-  const float* h = state;
+  const LstmCell cell = CellOf(args);
+  // Variables are bound as inputs and written in place.
+  float* const h_state = const_cast<float*>(In(args, kLstmOutputState)) + b * s_.outputs;
+  float* const c_state = const_cast<float*>(In(args, kLstmCellState)) + b * s_.cells;
+  std::copy_n(c_state, s_.cells, cell.c);
+  const float* h = h_state;
   for (int64_t step = 0; step < s_.steps; ++step) {
     const int64_t row = s_.Row(step, b);
-    const float* sums = reinterpret_cast<const float*>(args.shared) + row * row_;
     const LstmRows rows = products_.Prepare(h, 1, s_.outputs, ProductScratch(args));
-    for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-      products_.Multiply(recurrent_[gate], rows,
-                         {sums + gate * s_.cells, kInfinity, cell.gates[gate], row_},
-                         ProductScratch(args));
-    }
+    products_.Multiply(recurrent_, rows, {Sums(args, row), kInfinity, Gates(args), row_},
+                       ProductScratch(args));
     cell_(cell);
-    float* y = static_cast<float*>(args.outputs[0]) + row * s_.outputs;
-    Project(args, cell.gates[kOutputGate], y);
-    h = y;
+    float* const y = static_cast<float*>(args.outputs[0]) + row * s_.outputs;
+    if (s_.projection) {
+      Project(args, y);
+    } else {
+      std::copy_n(cell.m, s_.cells, y);
+    }
+    h = s_.projection ? y : cell.m;
   }
-  std::copy_n(h, s_.outputs, state);
+  std::copy_n(cell.c, s_.cells, c_state);
+  if (h != h_state) std::copy_n(h, s_.outputs, h_state);
 }
 
-void LstmKernel::Project(const KernelArgs& args, const float* m, float* y) const {
-  if (!s_.projection) {
-    std::copy_n(m, s_.outputs, y);
-    return;
-  }
+void LstmKernel::Project(const KernelArgs& args, float* y) const {
   const float bound = params_.proj_clip > 0 ? params_.proj_clip : kInfinity;
   std::byte* scratch = ProductScratch(args);
-  products_.Multiply(projection_, products_.Prepare(m, 1, s_.cells, scratch),
+  products_.Multiply(projection_, products_.Prepare(Hidden(args), 1, s_.cells, scratch),
                      {In(args, kLstmProjectionBias), bound, y, s_.outputs}, scratch);
 }
 

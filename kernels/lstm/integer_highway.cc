@@ -1,8 +1,8 @@
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/gemm/gemm_s16.h"
 #include "kernels/gemm/short_rows.h"
-#include "kernels/lstm/fixed_point16.h"
 #include "kernels/lstm/integer.h"
 #include "kernels/lstm/products.h"
 #include "kernels/lstm/two_phases.h"
@@ -13,6 +13,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/lstm/fixed_point16-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/uniform_scale-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
@@ -21,19 +22,40 @@
 #define FUSELITE_KERNELS_LSTM_INTEGER_HIGHWAY_ONCE
 namespace fuselite::kernels {
 
-// The parts of a step between the products and the functions of fixed_point16.h.
-struct IntegerLstmRows {
-  // to[i] = saturated(scaled sums[i] + add[i]); `add` may be null.
-  void (*scale)(const int32_t* sums, int64_t n, const FixedPoint& by, const int16_t* add,
-                int16_t* to);
-  // The cell state from the gates; `input` is null where coupled.
-  void (*update_cell)(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
-                      const int16_t* candidate, int64_t n, int16_t* c);
-  // y[i] = quantized gate[i] * activated[i]: the hidden value
-  void (*output)(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated, int64_t n,
-                 int8_t* y);
-  // y[i] = quantized sums[i] of the projection
-  void (*project)(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y);
+// A step of one row of the batch, behind its products. Arrays of gates hold those that there are
+// side by side, `cells` values of each. Whole vectors are read and written: there is room for one
+// behind each array, and what lies there counts nowhere. (A masked store costs more than a gate's
+// arithmetic where the next step waits for it.)
+struct IntegerLstmStep {
+  const IntegerLstm* lstm;
+  int64_t cells;
+  int first_gate;
+  const int16_t* from_input;  // what the inputs give, in steps of the gates' values
+  const int32_t* from_state;  // sums of the products with the state
+  int16_t* gates;
+  int16_t* c;    // the cell state, in and out
+  int8_t* hidden;
+  int16_t* wide;  // the same less `zero_point`, as the next product reads them
+  int32_t zero_point;
+
+  int64_t At(int gate) const { return (gate - first_gate) * cells; }
+};
+
+struct IntegerLstmFunctions {
+  // to[i] = saturated(scaled sums[i]), `rows` times of `cells` values, which in both begin `pitch`
+  // values behind those before.
+  void (*from_input)(const int32_t* sums, int64_t rows, int64_t pitch, int64_t cells,
+                     const FixedPoint& by, int16_t* to);
+  // From the sums to the hidden values, where nothing else happens to the gates' values.
+  void (*whole)(const IntegerLstmStep& step);
+  // The same in three parts: to the gates' values, from them to the cell state, and from that and
+  // the output gate to the hidden values.
+  void (*gates)(const IntegerLstmStep& step);
+  void (*update)(const IntegerLstmStep& step);
+  void (*output)(const IntegerLstmStep& step);
+  // y[i] = quantized sums[i] of the projection, wide[i] the same less the zero point
+  void (*project)(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y,
+                  int16_t* wide);
 };
 
 }  // namespace fuselite::kernels
@@ -46,6 +68,61 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 HWY_INLINE UniformScale ScaleOf(const FixedPoint& by) { return {by.multiplier, by.shift}; }
 
+// The lanes of a vector of int16 in int32.
+struct IntPair {
+  IntVec low, high;
+};
+
+HWY_INLINE IntPair Widen(ShortVec x) {
+  const hn::Half<ShortTag> dh;
+  const IntTag d;
+  return {hn::PromoteTo(d, hn::LowerHalf(dh, x)), hn::PromoteTo(d, hn::UpperHalf(dh, x))};
+}
+
+// Saturates.
+HWY_INLINE ShortVec Narrow(const IntPair& x) {
+  const hn::Half<ShortTag> dh;
+  return hn::Combine(ShortTag(), hn::DemoteTo(dh, x.high), hn::DemoteTo(dh, x.low));
+}
+
+template <class F>
+HWY_INLINE IntPair InEach(const IntPair& x, const IntPair& y, F f) {
+  return {f(x.low, y.low), f(x.high, y.high)};
+}
+
+// f(i) for the first cell of each vector of int16.
+template <class F>
+HWY_INLINE void ForCells(int64_t cells, F f) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(ShortTag()));
+  for (int64_t i = 0; i < cells; i += lanes) f(i);
+}
+
+HWY_INLINE IntPair LoadSums(const int32_t* sums) {
+  const IntTag d;
+  return {hn::LoadU(d, sums), hn::LoadU(d, sums + hn::Lanes(d))};
+}
+
+void FromLstmInput(const int32_t* sums, int64_t rows, int64_t pitch, int64_t cells,
+                   const FixedPoint& by, int16_t* to) {
+  const UniformScale scale = ScaleOf(by);
+  for (int64_t r = 0; r < rows; ++r) {
+    ForVectors(static_cast<size_t>(cells), [&](size_t i, size_t count) HWY_ATTR {
+      StoreInt(scale(LoadInt(sums + r * pitch + i, count)), to + r * pitch + i, count);
+    });
+  }
+}
+
+// The values of a gate from cell `i` on.
+HWY_INLINE ShortVec GateOfSums(const IntegerLstmStep& step, int gate, int64_t i) {
+  const int64_t at = step.At(gate) + i;
+  const UniformScale scale = ScaleOf(step.lstm->recurrent[gate]);
+  const auto sum = [&](IntVec from_state, IntVec from_input) HWY_ATTR {
+    return hn::Add(scale(from_state), from_input);
+  };
+  const IntPair from_input = Widen(hn::LoadU(ShortTag(), step.from_input + at));
+  return Narrow(InEach(LoadSums(step.from_state + at), from_input, sum));
+}
+
 HWY_INLINE IntVec RoundingDivideVec(IntVec x, int exponent) {
   const IntTag d;
   const int32_t mask = (1 << exponent) - 1;
@@ -54,56 +131,114 @@ HWY_INLINE IntVec RoundingDivideVec(IntVec x, int exponent) {
   return hn::Sub(hn::ShiftRightSame(x, exponent), up);
 }
 
-void ScaleLstmSums(const int32_t* sums, int64_t n, const FixedPoint& by, const int16_t* add,
-                   int16_t* to) {
-  const UniformScale scale = ScaleOf(by);
-  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
-    auto value = scale(LoadInt(sums + i, count));
-    if (add != nullptr) value = hn::Add(value, LoadInt(add + i, count));
-    StoreInt(value, to + i, count);
+// x y / 2^exponent, whose lanes fit.
+HWY_INLINE IntPair DividedProduct(ShortVec x, ShortVec y, int exponent) {
+  return InEach(Widen(x), Widen(y), [=](IntVec a, IntVec b) HWY_ATTR {
+    return RoundingDivideVec(hn::Mul(a, b), exponent);
   });
 }
 
-void UpdateLstmCell(const IntegerLstm& lstm, const int16_t* input, const int16_t* forget,
-                    const int16_t* candidate, int64_t n, int16_t* c) {
-  const IntTag d;
-  const int32_t clip = lstm.cell_clip;
-  const auto one = hn::Set(d, 32767);
-  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
-    const auto keep = LoadInt(forget + i, count);
-    const auto take = input == nullptr ? hn::Sub(one, keep) : LoadInt(input + i, count);
-    const auto kept = RoundingDivideVec(hn::Mul(keep, LoadInt(c + i, count)), 15);
-    const auto taken =
-        RoundingDivideVec(hn::Mul(take, LoadInt(candidate + i, count)), 30 + lstm.cell_log2);
-    const auto sum = ClampInt(hn::Add(kept, taken), -32768, 32767);
-    StoreInt(ClampInt(sum, -clip, clip), c + i, count);
+// The cell state behind the step from that before it and the gates' values. `input` counts nothing
+// where coupled.
+HWY_INLINE ShortVec NextState(const IntegerLstmStep& step, ShortVec input, ShortVec forget,
+                              ShortVec candidate, ShortVec c) {
+  const ShortTag d;
+  const ShortVec keep = LogisticQ12Vec(forget);
+  const ShortVec take =
+      step.first_gate == kForgetGate ? hn::Sub(Shorts(32767), keep) : LogisticQ12Vec(input);
+  const IntPair kept = DividedProduct(keep, c, 15);
+  const IntPair taken =
+      DividedProduct(take, TanhFixedVec(candidate, 3), 30 + step.lstm->cell_log2);
+  const ShortVec sum =
+      Narrow(InEach(kept, taken, [](IntVec a, IntVec b) HWY_ATTR { return hn::Add(a, b); }));
+  const int32_t clip = step.lstm->cell_clip;  // of which 32768 bounds nothing
+  if (clip > 32767) return sum;
+  return hn::Min(hn::Max(sum, hn::Set(d, static_cast<int16_t>(-clip))),
+                 hn::Set(d, static_cast<int16_t>(clip)));
+}
+
+// Stores the hidden values from cell `i` on.
+HWY_INLINE void StoreHidden(const IntegerLstmStep& step, ShortVec output, ShortVec c, int64_t i) {
+  const ShortTag d;
+  const UniformScale scale = ScaleOf(step.lstm->hidden);
+  const auto zero_point = hn::Set(IntTag(), step.lstm->hidden_zero_point);
+  const ShortVec activated = TanhFixedVec(c, 15 + step.lstm->cell_log2);
+  const auto quantized = [&](IntVec gate, IntVec value) HWY_ATTR {
+    return hn::Add(scale(hn::Mul(gate, value)), zero_point);
+  };
+  const IntPair value = InEach(Widen(LogisticQ12Vec(output)), Widen(activated), quantized);
+  const hn::Rebind<int8_t, ShortTag> bytes;
+  const auto hidden = hn::DemoteTo(bytes, Narrow(value));
+  hn::StoreU(hidden, bytes, step.hidden + i);
+  hn::StoreU(hn::Sub(hn::PromoteTo(d, hidden), Shorts(step.zero_point)), d, step.wide + i);
+}
+
+// As NextState(), of the cells from `i` on.
+HWY_INLINE ShortVec UpdateState(const IntegerLstmStep& step, ShortVec input, ShortVec forget,
+                                ShortVec candidate, int64_t i) {
+  const ShortTag d;
+  const ShortVec c = NextState(step, input, forget, candidate, hn::LoadU(d, step.c + i));
+  hn::StoreU(c, d, step.c + i);
+  return c;
+}
+
+void WholeLstmStep(const IntegerLstmStep& step) {
+  ForCells(step.cells, [&](int64_t i) HWY_ATTR {
+    const ShortVec input =
+        step.first_gate == kInputGate ? GateOfSums(step, kInputGate, i) : hn::Zero(ShortTag());
+    const ShortVec forget = GateOfSums(step, kForgetGate, i);
+    const ShortVec candidate = GateOfSums(step, kCellGate, i);
+    const ShortVec c = UpdateState(step, input, forget, candidate, i);
+    StoreHidden(step, GateOfSums(step, kOutputGate, i), c, i);
   });
 }
 
-void LstmIntegerOutput(const IntegerLstm& lstm, const int16_t* gate, const int16_t* activated,
-                       int64_t n, int8_t* y) {
-  const UniformScale scale = ScaleOf(lstm.hidden);
-  const auto zero_point = hn::Set(IntTag(), lstm.hidden_zero_point);
-  ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
-    const auto product = hn::Mul(LoadInt(gate + i, count), LoadInt(activated + i, count));
-    StoreInt(hn::Add(scale(product), zero_point), y + i, count);
+// In the order of the gates: what a vector leaves behind its gate, the next one overwrites.
+void FillLstmGates(const IntegerLstmStep& step) {
+  for (int gate = step.first_gate; gate < kLstmGates; ++gate) {
+    ForCells(step.cells, [&](int64_t i) HWY_ATTR {
+      hn::StoreU(GateOfSums(step, gate, i), ShortTag(), step.gates + step.At(gate) + i);
+    });
+  }
+}
+
+HWY_INLINE ShortVec LoadGate(const IntegerLstmStep& step, int gate, int64_t i) {
+  return hn::LoadU(ShortTag(), step.gates + step.At(gate) + i);
+}
+
+void UpdateLstmState(const IntegerLstmStep& step) {
+  ForCells(step.cells, [&](int64_t i) HWY_ATTR {
+    const ShortVec input =
+        step.first_gate == kInputGate ? LoadGate(step, kInputGate, i) : hn::Zero(ShortTag());
+    UpdateState(step, input, LoadGate(step, kForgetGate, i), LoadGate(step, kCellGate, i), i);
   });
 }
 
-void LstmIntegerProject(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y) {
+void LstmOutput(const IntegerLstmStep& step) {
+  ForCells(step.cells, [&](int64_t i) HWY_ATTR {
+    StoreHidden(step, LoadGate(step, kOutputGate, i), hn::LoadU(ShortTag(), step.c + i), i);
+  });
+}
+
+void ProjectLstm(const IntegerLstm& lstm, const int32_t* sums, int64_t n, int8_t* y,
+                 int16_t* wide) {
   const UniformScale scale = ScaleOf(lstm.projection);
   const auto zero_point = hn::Set(IntTag(), lstm.h_zero_point);
   const int32_t clip = lstm.state_clip;
   ForVectors(static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
     const auto value = hn::Add(scale(LoadInt(sums + i, count)), zero_point);
-    StoreInt(ClampInt(value, -clip, std::min(clip, 127)), y + i, count);
+    const auto clipped = ClampInt(value, -clip, std::min(clip, 127));
+    StoreInt(clipped, y + i, count);
+    StoreInt(hn::Sub(clipped, zero_point), wide + i, count);
   });
 }
 
-constexpr IntegerLstmRows kIntegerLstm = {.scale = ScaleLstmSums,
-                                          .update_cell = UpdateLstmCell,
-                                          .output = LstmIntegerOutput,
-                                          .project = LstmIntegerProject};
+constexpr IntegerLstmFunctions kIntegerLstm = {.from_input = FromLstmInput,
+                                               .whole = WholeLstmStep,
+                                               .gates = FillLstmGates,
+                                               .update = UpdateLstmState,
+                                               .output = LstmOutput,
+                                               .project = ProjectLstm};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -113,7 +248,7 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-constexpr auto kIntegerRows = FUSELITE_SIMD_TABLE(kIntegerLstm);
+constexpr auto kIntegerFunctions = FUSELITE_SIMD_TABLE(kIntegerLstm);
 
 class IntegerLstmKernel final : public TwoPhaseLstm {
  public:
@@ -122,52 +257,58 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    return sums_at() + AlignUp(std::max(kBlockRows * s_.cells, s_.outputs) * sizeof(int32_t));
+    return std::max(block_sums_at() + AlignUp(kBlockRows * row_ * sizeof(int32_t)),
+                    hidden_at() + Room<int8_t>(s_.cells));
   }
 
  private:
-  // Scratch: the gates of a step and the activated cell state, hidden values to be projected, rows
-  // as int16, sums.
+  // Scratch in phase 0: the biases of all gates, rows of inputs as int16, sums. In phase 1, of a
+  // step: sums, the gates' values, the cell state, the output state and hidden values to be
+  // projected as int16, hidden values.
   static int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
-  size_t hidden_at() const { return AlignUp((row_ + s_.cells) * sizeof(int16_t)); }
-  size_t rows_at() const { return hidden_at() + (s_.projection ? AlignUp(s_.cells) : 0); }
-  size_t sums_at() const {
-    const int64_t longest = std::max(Even(s_.outputs), s_.projection ? Even(s_.cells) : 0);
-    return rows_at() + AlignUp(std::max(kBlockRows * Even(s_.inputs), longest) * sizeof(int16_t));
+  template <class T>
+  static size_t Room(int64_t values) {
+    return AlignUp(values * sizeof(T) + kVectorRoom);
   }
-  int16_t* Gate(const KernelArgs& args, int gate) const {
-    return reinterpret_cast<int16_t*>(args.scratch) + gate * s_.cells;
+  size_t rows_at() const { return AlignUp(row_ * sizeof(int32_t)); }
+  size_t block_sums_at() const {
+    return rows_at() + AlignUp(kBlockRows * Even(s_.inputs) * sizeof(int16_t));
+  }
+  size_t gates_at() const { return Room<int32_t>(std::max(row_, s_.outputs)); }
+  size_t cells_at() const { return gates_at() + Room<int16_t>(row_); }
+  size_t state_at() const { return cells_at() + Room<int16_t>(s_.cells); }
+  size_t wide_at() const { return state_at() + Room<int16_t>(s_.outputs); }
+  size_t hidden_at() const { return wide_at() + Room<int16_t>(s_.cells); }
+  template <class T>
+  static T* Scratch(const KernelArgs& args, size_t at) {
+    return reinterpret_cast<T*>(args.scratch + at);
+  }
+  int16_t* FromInput(const KernelArgs& args, int64_t row) const {
+    return reinterpret_cast<int16_t*>(args.shared) + row * row_;
   }
 
   void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
-  void Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h, int16_t* c,
-            int8_t* y, int64_t b) const;
-  // What peepholes and normalization do to the sums of a gate.
-  void FinishSums(const KernelArgs& args, int gate, const int16_t* c, int64_t b) const;
-  void Project(const KernelArgs& args, int8_t* y) const;
-  const int16_t* Widen(const KernelArgs& args, const int8_t* from, int64_t rows, int64_t depth,
-                       int32_t zero_point) const;
-  int32_t* Multiply(const KernelArgs& args, const PackedWeights& weights, const int16_t* a,
-                    int64_t rows, int64_t depth, int64_t columns, const int32_t* bias) const;
-  int32_t* Sums(const KernelArgs& args) const {
-    return reinterpret_cast<int32_t*>(args.scratch + sums_at());
-  }
+  IntegerLstmStep StepOf(const KernelArgs& args) const;
+  // From the sums to the hidden values.
+  void Cells(const KernelArgs& args, const IntegerLstmStep& step, int64_t b) const;
+  // What peepholes and normalization do to the values of a gate.
+  void FinishGate(const KernelArgs& args, const IntegerLstmStep& step, int gate, int64_t b) const;
+  void MultiplyRow(const PackedWeights& weights, const int16_t* a, int64_t depth, int64_t columns,
+                   const void* bias, int32_t* sums) const;
 
   IntegerLstm lstm_{};
   const GemmS16* gemm_ = nullptr;
   const ShortRowFunctions* widen_ = nullptr;
-  const FixedPoint16Rows* functions_ = nullptr;
-  const IntegerLstmRows* parts_ = nullptr;
-  PackedWeights input_[kLstmGates], recurrent_[kLstmGates], projection_;
+  const IntegerLstmFunctions* functions_ = nullptr;
+  PackedWeights input_, recurrent_, projection_;  // the first two of all gates
 };
 
 Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
   if (IsByteLstm(op)) return Unsupported("does not take sums of 8 bits");
   gemm_ = FindGemmS16(context.isa);
   widen_ = FindShortRowFunctions(context.isa);
-  functions_ = FindFixedPoint16Rows(context.isa);
-  parts_ = kIntegerRows.For(context.isa);
+  functions_ = kIntegerFunctions.For(context.isa);
   if (gemm_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
   FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
@@ -184,117 +325,129 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
 }
 
 Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    FUSELITE_ASSIGN_OR_RETURN(input_[gate],
-                              PackLstmS16(op.inputs[kLstmInputWeights + gate], *gemm_, context));
-    FUSELITE_ASSIGN_OR_RETURN(
-        recurrent_[gate], PackLstmS16(op.inputs[kLstmRecurrentWeights + gate], *gemm_, context));
-  }
+  const auto gates = [&](int first) { return LstmGateWeights(op, first); };
+  FUSELITE_ASSIGN_OR_RETURN(input_, PackLstmS16(gates(kLstmInputWeights), *gemm_, context));
+  FUSELITE_ASSIGN_OR_RETURN(recurrent_, PackLstmS16(gates(kLstmRecurrentWeights), *gemm_, context));
   if (!s_.projection) return Status();
-  FUSELITE_ASSIGN_OR_RETURN(projection_, PackLstmS16(op.inputs[kLstmProjection], *gemm_, context));
+  FUSELITE_ASSIGN_OR_RETURN(projection_,
+                            PackLstmS16({&op.inputs[kLstmProjection], 1}, *gemm_, context));
   return Status();
-}
-
-const int16_t* IntegerLstmKernel::Widen(const KernelArgs& args, const int8_t* from, int64_t rows,
-                                        int64_t depth, int32_t zero_point) const {
-  auto* to = reinterpret_cast<int16_t*>(args.scratch + rows_at());
-  for (int64_t r = 0; r < rows; ++r) {
-    widen_->widen_s8(from + r * depth, depth, -zero_point, to + r * Even(depth));
-    if (depth % 2 == 1) to[r * Even(depth) + depth] = 0;
-  }
-  return to;
-}
-
-int32_t* IntegerLstmKernel::Multiply(const KernelArgs& args, const PackedWeights& weights,
-                                     const int16_t* a, int64_t rows, int64_t depth, int64_t columns,
-                                     const int32_t* bias) const {
-  int32_t* const sums = Sums(args);
-  gemm_->run({.a = a,
-              .rows = rows,
-              .depth = Even(depth),
-              .b = weights->as<int16_t>(),
-              .columns = columns,
-              .bias = bias,
-              .c = sums,
-              .c_pitch = columns});
-  return sums;
 }
 
 void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const {
   const auto* x = static_cast<const int8_t*>(args.inputs[kLstmX]) + first * s_.inputs;
-  const int16_t* a = Widen(args, x, rows, s_.inputs, lstm_.x_zero_point);
-  auto* to = reinterpret_cast<int16_t*>(args.shared) + first * row_;
-  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    // What is normalized gets its bias afterwards.
-    const auto* bias =
-        s_.layer_norm ? nullptr : static_cast<const int32_t*>(args.inputs[kLstmBias + gate]);
-    const int32_t* sums = Multiply(args, input_[gate], a, rows, s_.inputs, s_.cells, bias);
+  const int64_t depth = Even(s_.inputs);
+  auto* const a = Scratch<int16_t>(args, rows_at());
+  if (depth == s_.inputs) {
+    widen_->widen_s8(x, rows * depth, -lstm_.x_zero_point, a);
+  } else {
     for (int64_t r = 0; r < rows; ++r) {
-      parts_->scale(sums + r * s_.cells, s_.cells, lstm_.input[gate], nullptr,
-                    to + r * row_ + gate * s_.cells);
+      widen_->widen_s8(x + r * s_.inputs, s_.inputs, -lstm_.x_zero_point, a + r * depth);
+      a[r * depth + s_.inputs] = 0;
     }
   }
+  // What is normalized gets its bias afterwards.
+  int32_t* const bias = s_.layer_norm ? nullptr : Scratch<int32_t>(args, 0);
+  for (int gate = s_.first_gate(); bias != nullptr && gate < kLstmGates; ++gate) {
+    std::memcpy(bias + (gate - s_.first_gate()) * s_.cells, args.inputs[kLstmBias + gate],
+                s_.cells * sizeof(int32_t));
+  }
+  auto* const sums = Scratch<int32_t>(args, block_sums_at());
+  gemm_->run({.a = a,
+              .rows = rows,
+              .depth = depth,
+              .b = input_->as<int16_t>(),
+              .columns = row_,
+              .bias = bias,
+              .c = sums,
+              .c_pitch = row_});
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    const int64_t at = (gate - s_.first_gate()) * s_.cells;
+    functions_->from_input(sums + at, rows, row_, s_.cells, lstm_.input[gate],
+                           FromInput(args, first) + at);
+  }
+}
+
+// The packed weights have zeros for the value behind an odd number of them, which may be any.
+void IntegerLstmKernel::MultiplyRow(const PackedWeights& weights, const int16_t* a, int64_t depth,
+                                    int64_t columns, const void* bias, int32_t* sums) const {
+  gemm_->run({.a = a,
+              .rows = 1,
+              .depth = Even(depth),
+              .b = weights->as<int16_t>(),
+              .columns = columns,
+              .bias = static_cast<const int32_t*>(bias),
+              .c = sums,
+              .c_pitch = columns});
+}
+
+IntegerLstmStep IntegerLstmKernel::StepOf(const KernelArgs& args) const {
+  IntegerLstmStep step{};
+  step.lstm = &lstm_;
+  step.cells = s_.cells;
+  step.first_gate = s_.first_gate();
+  step.from_state = Scratch<int32_t>(args, 0);
+  step.gates = Scratch<int16_t>(args, gates_at());
+  step.c = Scratch<int16_t>(args, cells_at());
+  step.hidden = Scratch<int8_t>(args, hidden_at());
+  step.wide = Scratch<int16_t>(args, s_.projection ? wide_at() : state_at());
+  step.zero_point = s_.projection ? lstm_.hidden_zero_point : lstm_.h_zero_point;
+  return step;
 }
 
 void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   // Variables are bound as inputs and written in place.
-  const auto state = [&](int i) { return const_cast<void*>(args.inputs[i]); };
-  auto* h_state = static_cast<int8_t*>(state(kLstmOutputState)) + b * s_.outputs;
-  auto* c = static_cast<int16_t*>(state(kLstmCellState)) + b * s_.cells;
-  const int8_t* h = h_state;
-  for (int64_t step = 0; step < s_.steps; ++step) {
-    const int64_t row = s_.Row(step, b);
-    int8_t* y = static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs;
-    Step(args, reinterpret_cast<const int16_t*>(args.shared) + row * row_, h, c, y, b);
-    h = y;
+  const auto variable = [&](int i) { return const_cast<void*>(args.inputs[i]); };
+  auto* const h_state = static_cast<int8_t*>(variable(kLstmOutputState)) + b * s_.outputs;
+  auto* const c_state = static_cast<int16_t*>(variable(kLstmCellState)) + b * s_.cells;
+  auto* const sums = Scratch<int32_t>(args, 0);
+  auto* const h = Scratch<int16_t>(args, state_at());
+  IntegerLstmStep step = StepOf(args);
+  std::copy_n(c_state, s_.cells, step.c);
+  widen_->widen_s8(h_state, s_.outputs, -lstm_.h_zero_point, h);
+  const int8_t* last = h_state;
+  for (int64_t t = 0; t < s_.steps; ++t) {
+    const int64_t row = s_.Row(t, b);
+    int8_t* const y = static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs;
+    MultiplyRow(recurrent_, h, s_.outputs, row_, nullptr, sums);
+    step.from_input = FromInput(args, row);
+    Cells(args, step, b);
+    if (s_.projection) {
+      MultiplyRow(projection_, step.wide, s_.cells, s_.outputs, args.inputs[kLstmProjectionBias],
+                  sums);
+      functions_->project(lstm_, sums, s_.outputs, y, h);
+    } else {
+      std::copy_n(step.hidden, s_.cells, y);
+    }
+    last = y;
   }
-  std::copy_n(h, s_.outputs, h_state);
+  std::copy_n(step.c, s_.cells, c_state);
+  if (last != h_state) std::copy_n(last, s_.outputs, h_state);
 }
 
-void IntegerLstmKernel::FinishSums(const KernelArgs& args, int gate, const int16_t* c,
+void IntegerLstmKernel::Cells(const KernelArgs& args, const IntegerLstmStep& step,
+                              int64_t b) const {
+  if (!s_.peephole && !s_.layer_norm) return functions_->whole(step);
+  functions_->gates(step);
+  for (int gate = s_.first_gate(); gate < kOutputGate; ++gate) FinishGate(args, step, gate, b);
+  functions_->update(step);
+  FinishGate(args, step, kOutputGate, b);
+  functions_->output(step);
+}
+
+void IntegerLstmKernel::FinishGate(const KernelArgs& args, const IntegerLstmStep& step, int gate,
                                    int64_t b) const {
   const auto coefficients = [&](int first, int i) {
     return static_cast<const int16_t*>(args.inputs[first + i]);
   };
+  int16_t* const values = step.gates + step.At(gate);
   if (s_.peephole && gate != kCellGate) {
-    AddPeephole(s_, coefficients(kLstmPeephole, PeepholeOf(gate)), c, b, lstm_.peephole[gate],
-                Gate(args, gate));
+    AddPeephole(s_, coefficients(kLstmPeephole, PeepholeOf(gate)), step.c, b, lstm_.peephole[gate],
+                values);
   }
   if (!s_.layer_norm) return;
   NormalizeGate(lstm_.norm[gate], coefficients(kLstmLayerNorm, gate),
-                static_cast<const int32_t*>(args.inputs[kLstmBias + gate]), s_.cells,
-                Gate(args, gate));
-}
-
-void IntegerLstmKernel::Project(const KernelArgs& args, int8_t* y) const {
-  const auto* hidden = reinterpret_cast<const int8_t*>(args.scratch + hidden_at());
-  const int16_t* a = Widen(args, hidden, 1, s_.cells, lstm_.hidden_zero_point);
-  const auto* bias = static_cast<const int32_t*>(args.inputs[kLstmProjectionBias]);
-  const int32_t* sums = Multiply(args, projection_, a, 1, s_.cells, s_.outputs, bias);
-  parts_->project(lstm_, sums, s_.outputs, y);
-}
-
-void IntegerLstmKernel::Step(const KernelArgs& args, const int16_t* from_input, const int8_t* h,
-                             int16_t* c, int8_t* y, int64_t b) const {
-  const int16_t* a = Widen(args, h, 1, s_.outputs, lstm_.h_zero_point);
-  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    parts_->scale(Multiply(args, recurrent_[gate], a, 1, s_.outputs, s_.cells, nullptr), s_.cells,
-                  lstm_.recurrent[gate], from_input + gate * s_.cells, Gate(args, gate));
-  }
-  for (int gate = s_.first_gate(); gate < kOutputGate; ++gate) FinishSums(args, gate, c, b);
-  // Gates next to each other in memory are one row.
-  functions_->logistic_q12(Gate(args, s_.first_gate()), (kCellGate - s_.first_gate()) * s_.cells);
-  functions_->tanh_fixed(Gate(args, kCellGate), s_.cells, 3);
-  parts_->update_cell(lstm_, s_.coupled ? nullptr : Gate(args, kInputGate), Gate(args, kForgetGate),
-                      Gate(args, kCellGate), s_.cells, c);
-  FinishSums(args, kOutputGate, c, b);
-  functions_->logistic_q12(Gate(args, kOutputGate), s_.cells);
-  int16_t* activated = Gate(args, kLstmGates);
-  std::copy_n(c, s_.cells, activated);
-  functions_->tanh_fixed(activated, s_.cells, 15 + lstm_.cell_log2);
-  int8_t* const hidden = s_.projection ? reinterpret_cast<int8_t*>(args.scratch + hidden_at()) : y;
-  parts_->output(lstm_, Gate(args, kOutputGate), activated, s_.cells, hidden);
-  if (s_.projection) Project(args, y);
+                static_cast<const int32_t*>(args.inputs[kLstmBias + gate]), s_.cells, values);
 }
 
 }  // namespace

@@ -11,15 +11,49 @@ namespace {
 
 int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
 
-// All but the size of what is packed.
-PackRequest RequestFor(const TensorInfo& weights, std::string_view type, int panel) {
-  PackRequest request;
-  request.source = weights.data;
-  request.source_bytes = weights.bytes();
-  request.layout =
-      internal::Join("lstm ", type, " p", panel, " k", weights.shape[1], " n", weights.shape[0]);
-  return request;
-}
+// Tensors of one shape as one matrix, aligned for whatever its values are.
+class JoinedWeights {
+ public:
+  // Without memory for a copy data() is null.
+  explicit JoinedWeights(std::span<const TensorInfo> weights) : weights_(weights.front()) {
+    data_ = weights_.data;
+    columns_ = weights_.shape[0] * static_cast<int64_t>(weights.size());
+    const auto misaligned = reinterpret_cast<uintptr_t>(data_) % alignof(float) != 0;
+    if (weights.size() == 1 && !misaligned) return;
+    copy_ = AlignedBuffer(bytes());
+    data_ = copy_.data();
+    if (data_ == nullptr) return;
+    std::byte* to = copy_.data();
+    for (const TensorInfo& part : weights) {
+      std::memcpy(to, part.data, part.bytes());
+      to += part.bytes();
+    }
+  }
+
+  const void* data() const { return data_; }
+  int64_t columns() const { return columns_; }
+  int64_t depth() const { return weights_.shape[1]; }
+
+  // All but the size of what is packed.
+  PackRequest Request(std::string_view type, int panel) const {
+    PackRequest request;
+    request.source = data_;
+    request.source_bytes = bytes();
+    request.layout =
+        internal::Join("lstm ", type, " p", panel, " k", depth(), " n", columns());
+    return request;
+  }
+
+ private:
+  size_t bytes() const { return weights_.bytes() / weights_.shape[0] * columns_; }
+
+  const TensorInfo& weights_;
+  const void* data_;
+  int64_t columns_;
+  AlignedBuffer copy_;
+};
+
+Status NoMemoryToJoin() { return OutOfMemory("no memory to join the gates' weights"); }
 
 }  // namespace
 
@@ -38,48 +72,55 @@ Status LstmProducts::Init(const OpDescription& op, Isa isa) {
   return Status();
 }
 
-Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
+std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first) {
+  const int first_gate = LstmShape(op).first_gate();
+  return std::span(op.inputs).subspan(first + first_gate, kLstmGates - first_gate);
+}
+
+Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, const GemmS16& gemm,
                                   const BuildContext& context) {
-  const int64_t columns = weights.shape[0], depth = weights.shape[1];
-  PackRequest request = RequestFor(weights, "s16", gemm.panel);
-  request.bytes = gemm.PackedValues(depth, columns) * sizeof(int16_t);
+  const JoinedWeights joined(weights);
+  if (joined.data() == nullptr) return NoMemoryToJoin();
+  PackRequest request = joined.Request("s16", gemm.panel);
+  request.bytes = gemm.PackedValues(joined.depth(), joined.columns()) * sizeof(int16_t);
   return context.Pack(request, [&](std::byte* to) {
-    PackPanelsS16({.type = weights.type,
-                   .data = weights.data,
+    PackPanelsS16({.type = weights.front().type,
+                   .data = joined.data(),
                    .first = 0,
                    .k_stride = 1,
-                   .n_stride = depth,
+                   .n_stride = joined.depth(),
                    .offset = 0,
-                   .depth = depth,
-                   .columns = columns},
-                  gemm.panel, 0, gemm.panels(columns), reinterpret_cast<int16_t*>(to));
+                   .depth = joined.depth(),
+                   .columns = joined.columns()},
+                  gemm.panel, 0, gemm.panels(joined.columns()), reinterpret_cast<int16_t*>(to));
   });
 }
 
-Result<PackedWeights> LstmProducts::PackFloats(const TensorInfo& weights,
+Result<PackedWeights> LstmProducts::PackFloats(std::span<const TensorInfo> weights,
                                                const BuildContext& context) const {
-  const int64_t columns = weights.shape[0], depth = weights.shape[1];
-  PackRequest request = RequestFor(weights, "f32", gemm_f32_->panel);
-  request.bytes = gemm_f32_->PackedBytes(depth, columns);
+  const JoinedWeights joined(weights);
+  if (joined.data() == nullptr) return NoMemoryToJoin();
+  PackRequest request = joined.Request("f32", gemm_f32_->panel);
+  request.bytes = gemm_f32_->PackedBytes(joined.depth(), joined.columns());
   return context.Pack(request, [&](std::byte* to) {
-    // The file may have left the constant misaligned.
-    std::vector<float> aligned(static_cast<size_t>(weights.elements()));
-    std::memcpy(aligned.data(), weights.data, weights.bytes());
-    PackPanelsF32({.base = aligned.data(),
+    PackPanelsF32({.base = static_cast<const float*>(joined.data()),
                    .k_stride = 1,
-                   .n_stride = depth,
-                   .depth = depth,
-                   .columns = columns},
-                  gemm_f32_->panel, 0, gemm_f32_->panels(columns), reinterpret_cast<float*>(to));
+                   .n_stride = joined.depth(),
+                   .depth = joined.depth(),
+                   .columns = joined.columns()},
+                  gemm_f32_->panel, 0, gemm_f32_->panels(joined.columns()),
+                  reinterpret_cast<float*>(to));
   });
 }
 
-Result<LstmMatrix> LstmProducts::Pack(const TensorInfo& weights,
+Result<LstmMatrix> LstmProducts::Pack(std::span<const TensorInfo> weights,
                                       const BuildContext& context) const {
   LstmMatrix matrix;
-  matrix.columns = weights.shape[0];
-  matrix.depth = weights.shape[1];
-  if (hybrid()) matrix.scales.assign(matrix.columns, weights.quantization.scale());
+  matrix.depth = weights.front().shape[1];
+  for (const TensorInfo& part : weights) {
+    matrix.columns += part.shape[0];
+    if (hybrid()) matrix.scales.resize(matrix.columns, part.quantization.scale());
+  }
   FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, *gemm_s16_, context)
                                                     : PackFloats(weights, context));
   return matrix;

@@ -1,6 +1,7 @@
 // The matrix products of an LSTM with floats in memory and constant weights: float32, or hybrid.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "kernels/gemm/gemm_f32.h"
@@ -10,7 +11,7 @@
 
 namespace fuselite::kernels {
 
-// Weights [columns, depth], packed.
+// Weights [columns, depth], packed: of one tensor, or of several whose columns lie side by side.
 struct LstmMatrix {
   PackedWeights packed;
   int64_t depth = 0, columns = 0;
@@ -20,8 +21,13 @@ struct LstmMatrix {
 // Refuses weights that are not constant.
 Status CheckLstmWeights(const TensorInfo& weights);
 
-// Constant int8 weights [columns, depth] for GemmS16, their zero point being 0.
-Result<PackedWeights> PackLstmS16(const TensorInfo& weights, const GemmS16& gemm,
+// The weights of all gates that there are: inputs `first` + gate of `op`, which Infer has found to
+// have one shape. One product of a row with all of them has few sums in vectors that are not full.
+std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first);
+
+// Constant int8 weights [columns, depth] for GemmS16, their zero points being 0; those of several
+// tensors of one shape side by side.
+Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, const GemmS16& gemm,
                                   const BuildContext& context);
 
 // Rows side by side, quantized in the hybrid form.
@@ -38,7 +44,8 @@ class LstmProducts {
   Status Init(const OpDescription& op, Isa isa);
   bool hybrid() const { return store_ != nullptr; }
 
-  Result<LstmMatrix> Pack(const TensorInfo& weights, const BuildContext& context) const;
+  // Of several tensors of one shape, the columns side by side.
+  Result<LstmMatrix> Pack(std::span<const TensorInfo> weights, const BuildContext& context) const;
 
   // What Prepare and Multiply need for so many rows, and depths and columns up to these.
   size_t scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const;
@@ -57,7 +64,8 @@ class LstmProducts {
                 std::byte* scratch) const;
 
  private:
-  Result<PackedWeights> PackFloats(const TensorInfo& weights, const BuildContext& context) const;
+  Result<PackedWeights> PackFloats(std::span<const TensorInfo> weights,
+                                   const BuildContext& context) const;
   // Where sums are in scratch, behind the quantized rows and their scales.
   size_t sums_at(int64_t rows, int64_t depth) const;
   size_t scales_at(int64_t rows, int64_t depth) const;

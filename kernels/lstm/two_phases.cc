@@ -12,7 +12,7 @@ constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 }  // namespace
 
 TwoPhaseLstm::TwoPhaseLstm(const OpDescription& op, size_t sum_bytes)
-    : s_(op), row_(kLstmGates * s_.cells), sum_bytes_(static_cast<int64_t>(sum_bytes)) {}
+    : s_(op), row_((kLstmGates - s_.first_gate()) * s_.cells), sum_bytes_(static_cast<int64_t>(sum_bytes)) {}
 
 Status TwoPhaseLstm::CheckSharedBytes() const {
   if (s_.steps * s_.batch <= kMaxSharedBytes / sum_bytes_ / row_) return Status();
@@ -31,7 +31,7 @@ int64_t TwoPhaseLstm::grain(int phase) const {
 }
 
 size_t TwoPhaseLstm::shared_bytes() const {
-  return static_cast<size_t>(s_.steps * s_.batch * row_ * sum_bytes_);
+  return static_cast<size_t>(s_.steps * s_.batch * row_ * sum_bytes_) + kVectorRoom;
 }
 
 Status TwoPhaseLstm::Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const {

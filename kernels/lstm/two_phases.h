@@ -22,6 +22,8 @@ class TwoPhaseLstm : public Kernel {
  protected:
   // Rows of a unit of phase 0.
   static constexpr int64_t kBlockRows = 16;
+  // Bytes that may be read behind the last sum of phase 0: two vectors of any target.
+  static constexpr size_t kVectorRoom = 128;
 
   TwoPhaseLstm(const OpDescription& op, size_t sum_bytes);
   // kUnsupported where the sums of all steps take so much that the reference is to run.
@@ -33,7 +35,7 @@ class TwoPhaseLstm : public Kernel {
   virtual void RunSteps(const KernelArgs& args, int64_t b) const = 0;
 
   const LstmShape s_;
-  const int64_t row_;  // sums of one row: four gates, the first unused where coupled
+  const int64_t row_;  // sums of one row: those of all gates that there are, side by side
   std::string name_;
 
  private:

@@ -1,42 +1,8 @@
-// LSTM in int8 with an int16 cell state, and its 16-bit functions.
-#include "kernels/lstm/fixed_point16.h"
+// LSTM in int8 with an int16 cell state.
 #include "tests/kernels/lstm_cases.h"
 
 namespace fuselite::kernels::testing {
 namespace {
-
-TEST(FixedPoint16Test, LogisticAndTanhAreWithinTheirPrecision) {
-  for (int x = -32768; x <= 32767; x += 7) {
-    const auto raw = static_cast<int16_t>(x);
-    ASSERT_NEAR(LogisticQ12(raw), std::min(32768.0 / (1 + std::exp(-x / 4096.0)), 32767.0), 10)
-        << x;
-    for (int bits = 0; bits <= 6; ++bits) {
-      const double exact = std::tanh(std::ldexp(x, bits - 15)) * 32768;
-      ASSERT_NEAR(TanhFixed(raw, bits), std::min(exact, 32767.0), 24) << x << " " << bits;
-    }
-  }
-  EXPECT_EQ(LogisticQ12(0), 16384);
-  EXPECT_EQ(TanhFixed(0, 3), 0);
-}
-
-TEST(FixedPoint16Test, RowsEqualTheScalarFunctions) {
-  std::vector<int16_t> all(65536);
-  for (int i = 0; i < 65536; ++i) all[i] = static_cast<int16_t>(i - 32768);
-  for (Isa isa : RunnableIsas()) {
-    const FixedPoint16Rows* rows = FindFixedPoint16Rows(isa);
-    if (rows == nullptr) continue;
-    SCOPED_TRACE(IsaName(isa));
-    std::vector<int16_t> values = all;
-    rows->logistic_q12(values.data(), 65535);  // not a multiple of the vectors
-    for (int i = 0; i < 65535; ++i) ASSERT_EQ(values[i], LogisticQ12(all[i])) << all[i];
-    EXPECT_EQ(values.back(), 32767) << "beyond the row";
-    for (int bits = 0; bits <= 6; ++bits) {
-      values = all;
-      rows->tanh_fixed(values.data(), 65536, bits);
-      for (int i = 0; i < 65536; ++i) ASSERT_EQ(values[i], TanhFixed(all[i], bits)) << all[i];
-    }
-  }
-}
 
 // One cell in int8; x, h and weights of scale 1/64 multiply to sums of scale 2^-12.
 OpTester IntegerTester(bool coupled, float cell_clip) {
@@ -112,7 +78,7 @@ TEST(IntegerLstmTest, NeedsTheQuantizationThatItUses) {
 class IntegerLstmIsaTest : public ::testing::TestWithParam<Isa> {};
 
 TEST_P(IntegerLstmIsaTest, HighwayEqualsTheReference) {
-  if (FindFixedPoint16Rows(GetParam()) == nullptr) return;  // the reference runs
+  if (!GetParam().has_vectors()) return;  // the reference runs
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());

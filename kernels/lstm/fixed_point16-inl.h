@@ -1,14 +1,18 @@
 // The functions of fixed_point16.h on vectors, to the bit. What the scalar ones call Multiply is
 // MulFixedPoint15: none of the products here is of two smallest numbers, where alone they differ.
-#include "kernels/lstm/fixed_point16.h"
 
-#undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/lstm/fixed_point16_rows.cc"
-#include <hwy/foreach_target.h>
+// Per-target include guard.
+#if defined(FUSELITE_KERNELS_LSTM_FIXED_POINT16_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef FUSELITE_KERNELS_LSTM_FIXED_POINT16_INL_H_
+#undef FUSELITE_KERNELS_LSTM_FIXED_POINT16_INL_H_
+#else
+#define FUSELITE_KERNELS_LSTM_FIXED_POINT16_INL_H_
+#endif
+
 #include <hwy/highway.h>
 
+#include "kernels/lstm/fixed_point16.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -20,15 +24,13 @@ using ShortVec = hn::Vec<ShortTag>;
 
 HWY_INLINE ShortVec Shorts(int value) { return hn::Set(ShortTag(), static_cast<int16_t>(value)); }
 
-// x / 2^kExponent, rounded half away from zero.
+// x / 2^kExponent, rounded half away from zero. Precondition: 0 <= x <= 32767 - 2^(kExponent - 1).
 template <int kExponent>
 HWY_INLINE ShortVec RoundingShiftRight(ShortVec x) {
-  constexpr int kMask = (1 << kExponent) - 1;
-  const auto threshold = hn::Sub(Shorts(kMask >> 1), hn::ShiftRight<15>(x));
-  const auto up = hn::VecFromMask(ShortTag(), hn::Gt(hn::And(x, Shorts(kMask)), threshold));
-  return hn::Sub(hn::ShiftRight<kExponent>(x), up);
+  return hn::ShiftRight<kExponent>(hn::Add(x, Shorts(1 << (kExponent - 1))));
 }
 
+// Of the two values that it rounds one is a square, the other a square and at most a 24th of it.
 HWY_INLINE ShortVec ExpWithinQuarterVec(ShortVec a_q0) {
   const ShortVec center = Shorts(ShortConstant(kExpMinusEighth));
   const ShortVec x = hn::Add(a_q0, Shorts(1 << 12));
@@ -42,6 +44,17 @@ HWY_INLINE ShortVec ExpWithinQuarterVec(ShortVec a_q0) {
   return hn::SaturatedAdd(center, hn::MulFixedPoint15(center, series));
 }
 
+// exp(-2^kExponent) times `result` where `rest` has that bit.
+template <int kExponent>
+HWY_INLINE ShortVec TimesExpPower(ShortVec result, ShortVec rest, int integer_bits) {
+  if (kExponent >= integer_bits) return result;
+  constexpr int16_t kPower = ShortConstant(kExpPowers[kExponent + 2]);
+  const ShortVec bit = Shorts(1 << (15 - integer_bits + kExponent));
+  const ShortVec product = hn::MulFixedPoint15(result, Shorts(kPower));
+  return hn::IfThenElse(hn::TestBit(rest, bit), product, result);
+}
+
+// Precondition: a < 0; of zero the result is any.
 HWY_INLINE ShortVec ExpNegativeVec(ShortVec a, int integer_bits) {
   const ShortTag d;
   const int fraction_bits = 15 - integer_bits;
@@ -50,27 +63,29 @@ HWY_INLINE ShortVec ExpNegativeVec(ShortVec a, int integer_bits) {
   // It is at least -2^13: nothing saturates.
   ShortVec result = ExpWithinQuarterVec(hn::ShiftLeftSame(within, integer_bits));
   const ShortVec rest = hn::Sub(within, a);
-  for (int e = -2; e <= 4 && e < integer_bits; ++e) {
-    const ShortVec bit = Shorts(1 << (fraction_bits + e));
-    const ShortVec product = hn::MulFixedPoint15(result, Shorts(ShortConstant(kExpPowers[e + 2])));
-    result = hn::IfThenElse(hn::TestBit(rest, bit), product, result);
-  }
+  result = TimesExpPower<-2>(result, rest, integer_bits);
+  result = TimesExpPower<-1>(result, rest, integer_bits);
+  result = TimesExpPower<0>(result, rest, integer_bits);
+  result = TimesExpPower<1>(result, rest, integer_bits);
+  result = TimesExpPower<2>(result, rest, integer_bits);
+  result = TimesExpPower<3>(result, rest, integer_bits);
+  result = TimesExpPower<4>(result, rest, integer_bits);
   if (integer_bits > 5) {
     const auto tiny = hn::Lt(a, Shorts(-(1 << (fraction_bits + 5))));
     result = hn::IfThenElse(tiny, hn::Zero(d), result);
   }
-  return hn::IfThenElse(hn::Eq(a, hn::Zero(d)), Shorts(32767), result);
+  return result;
 }
 
+// The error of a guess is at most 1/17, so that four times a step of Newton's method fits.
 HWY_INLINE ShortVec TwoOverOnePlusVec(ShortVec a_q0) {
   const ShortVec half = hn::Add(hn::ShiftRight<1>(a_q0), Shorts(1 << 14));
   ShortVec x = hn::Add(Shorts(ShortConstant(kNewtonStart)),
                        hn::MulFixedPoint15(half, Shorts(ShortConstant(kNewtonSlope))));
+#pragma GCC unroll 3
   for (int i = 0; i < 3; ++i) {
     const ShortVec error = hn::Sub(Shorts(1 << 13), hn::MulFixedPoint15(half, x));
-    const ShortVec step = hn::MulFixedPoint15(x, error);
-    const ShortVec twice = hn::SaturatedAdd(step, step);
-    x = hn::Add(x, hn::SaturatedAdd(twice, twice));
+    x = hn::Add(x, hn::ShiftLeft<2>(hn::MulFixedPoint15(x, error)));
   }
   return x;
 }
@@ -97,37 +112,8 @@ HWY_INLINE ShortVec TanhFixedVec(ShortVec x, int integer_bits) {
   return hn::IfThenZeroElse(hn::Eq(x, zero), result);
 }
 
-template <class F>
-HWY_INLINE void ForShorts(int16_t* values, int64_t n, F f) {
-  const ShortTag d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  for (int64_t i = 0; i < n; i += lanes) {
-    const auto left = static_cast<size_t>(n - i);
-    StoreUpTo(f(LoadUpTo(d, values + i, left)), d, values + i, left);
-  }
-}
-
-void LogisticRow(int16_t* values, int64_t n) {
-  ForShorts(values, n, [](ShortVec x) HWY_ATTR { return LogisticQ12Vec(x); });
-}
-
-void TanhRow(int16_t* values, int64_t n, int integer_bits) {
-  ForShorts(values, n, [=](ShortVec x) HWY_ATTR { return TanhFixedVec(x, integer_bits); });
-}
-
-constexpr FixedPoint16Rows kRows = {.logistic_q12 = LogisticRow, .tanh_fixed = TanhRow};
-
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
-#endif
+#endif  // FUSELITE_SIMD_TARGET
 
-#if HWY_ONCE
-namespace fuselite::kernels {
-
-const FixedPoint16Rows* FindFixedPoint16Rows(Isa isa) {
-  static constexpr auto kTable = FUSELITE_SIMD_TABLE(kRows);
-  return kTable.For(isa);
-}
-
-}  // namespace fuselite::kernels
-#endif
+#endif  // include guard
