@@ -1,7 +1,8 @@
 """Functions that make a recurrent cell, of one turn or of a sequence: as in families.py."""
 
+import graphs
 import numpy as np
-from draw import FLOAT, INT8, INT16
+from draw import FLOAT, INT8, INT16, UINT8
 
 TANH = 4
 
@@ -67,6 +68,32 @@ def lstm_of_bytes(d, dtype):
     fields = {"fusedActivationFunction": TANH, "intermediates": between}
     options = "UnidirectionalSequenceLSTMOptions"
     return d.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, turns, cells), options, 1, **out, **fields)
+
+
+def basic_lstm(d, dtype):
+    """LSTM's form of five inputs, whose other outputs hold what it computes on the way."""
+    batch, _, width, cells = _sizes(d)
+    byte = dtype == UINT8
+    values, states = ((1 / 128, 128), (1 / 2048, 0)) if byte else ((None, 0), (None, 0))
+    kept = INT16 if byte else FLOAT
+    x, previous = d.g.input((batch, width), dtype, *values), d.g.variable((batch, cells), dtype, *values)
+    shape = (4 * cells, width + cells)
+    if byte:
+        weights = d.g.constant(d.rng.integers(0, 256, shape).astype(UINT8), 0.004, 120)
+        bias = d.g.constant(d.rng.integers(-9000, 9000, shape[:1]).astype(np.int32), 0.004 / 128, 0)
+    else:
+        weights = d.g.constant(d.rng.uniform(-0.4, 0.4, shape).astype(FLOAT))
+        bias = d.g.constant(d.rng.uniform(-1, 1, shape[:1]).astype(FLOAT))
+    inputs = [x, previous, weights, bias, d.g.variable((batch, cells), kept, *states)]
+    shapes = [(batch, cells), (batch, cells), (batch, width + cells), (batch, 4 * cells)]
+    outputs = d.g.op("LSTM", inputs, shapes, "LSTMOptions", 2, fusedActivationFunction=TANH, kernelType=1)
+    kinds = [(dtype, values), (kept, states), (dtype, values), (kept, (1 / 4096, 0))]
+    for output, (kind, (scale, zero_point)) in zip(outputs, kinds, strict=True):
+        tensor = d.g.tensors[output.index]
+        tensor.type, tensor.quantization = graphs.TYPES[np.dtype(kind)], None
+        if byte:
+            graphs.quantize(tensor, scale, zero_point)
+    return outputs
 
 
 def rnn(sequence, hybrid=False):

@@ -226,6 +226,7 @@ def recurrent():
         yield "RNN", [FLOAT], cells.rnn(False, hybrid)
         yield "UNIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.rnn(True, hybrid)
         yield "SVDF", [FLOAT], cells.svdf(hybrid)
+    yield "LSTM", [FLOAT, UINT8], cells.basic_lstm
     yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [INT8], cells.lstm_of_bytes
     yield "SVDF", [INT8], cells.svdf_of_bytes
     yield "BIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.bidirectional_rnn

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/lstm/basic.h"
 #include "kernels/lstm/fixed_point16.h"
-#include "kernels/lstm/lstm.h"
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {
 namespace {
 
-enum Input { kX, kPrevious, kWeights, kBias, kState };
-enum Output { kActivation, kStateOut, kConcatenated, kSums };
-// In the order in which the weights' rows have them.
-enum Gate { kIn, kNew, kForget, kOut, kGates };
+using namespace basic_lstm;
 
 constexpr DataType kF32 = DataType::kFloat32, kU8 = DataType::kUInt8;
 constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kU8, kU8, kU8}, kU8}};
@@ -23,18 +19,6 @@ constexpr int kStates[] = {kPrevious, kState};
 
 // The scale of a state with 11 fractional bits; TFLite has no other.
 constexpr float kStateScale = 1.0f / 2048;
-
-struct BasicShape {
-  explicit BasicShape(const OpDescription& op)
-      : batch(op.inputs[kX].shape[0]),
-        width(op.inputs[kX].shape[1]),
-        cells(op.inputs[kPrevious].shape[1]),
-        keeps_states(!op.op->state_inputs.empty()) {}
-  int64_t depth() const { return width + cells; }
-  int64_t sums() const { return kGates * cells; }
-  int64_t batch, width, cells;
-  bool keeps_states;
-};
 
 Status CheckQuantization(const OpDescription& op) {
   const Quantization &weights = op.inputs[kWeights].quantization,
@@ -151,8 +135,6 @@ struct QuantizedCell {
   int32_t weights_zero_point;
   FixedPoint scaling;  // of the sums to 12 fractional bits
 
-  // Rounded twice, the second time with ties upwards: TFLite has no portable kernel for these
-  // products, and this is what those of its library of products (ruy) do.
   int16_t Scaled(int64_t sum) const { return Saturate16(ScaleTiesUpwards(sum, scaling)); }
 
   // `sums` have 12 fractional bits, gates 15, the state 11.
@@ -163,7 +145,7 @@ struct QuantizedCell {
       const uint8_t* weights = row.weights + i * s.depth();
       int64_t sum = bias[i];
       for (int64_t d = 0; d < s.depth(); ++d) {
-        sum += (row.both[d] - 128) * (weights[d] - weights_zero_point);
+        sum += (row.both[d] - kBasicLstmZeroPoint) * (weights[d] - weights_zero_point);
       }
       row.sums[i] = Scaled(sum);
     }
@@ -192,15 +174,14 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
                         for (int64_t b = begin; b < end; ++b) RunFloatRow(s, args, b);
                       });
   }
-  const QuantizedCell cell{op.inputs[kWeights].quantization.zero_point(),
-                           ToFixedPoint(4096.0 * op.inputs[kBias].quantization.scale())};
+  const QuantizedCell cell{op.inputs[kWeights].quantization.zero_point(), BasicLstmScale(op)};
   return MakeKernel("basic lstm uint8 reference", work,
                     [s, cell](const KernelArgs& args, int64_t begin, int64_t end) {
                       for (int64_t b = begin; b < end; ++b) cell.Run(s, args, b);
                     });
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+constexpr Candidate kCandidates[] = {{"highway", PlanBasicLstmHighway}, {"reference", Build}};
 
 OperatorDef Definition(std::string_view name) {
   OperatorDef def;
@@ -221,6 +202,10 @@ OperatorDef Definition(std::string_view name) {
 }
 
 }  // namespace
+
+FixedPoint BasicLstmScale(const OpDescription& op) {
+  return ToFixedPoint(4096.0 * op.inputs[kBias].quantization.scale());
+}
 
 const OperatorDef& BasicLstmOperator() {
   static const OperatorDef kDef = [] {

@@ -30,6 +30,14 @@ HWY_INLINE ShortVec RoundingShiftRight(ShortVec x) {
   return hn::ShiftRight<kExponent>(hn::Add(x, Shorts(1 << (kExponent - 1))));
 }
 
+// The same of any x > -32768, for kExponent > 1: a negative one is lowered by 1, so that its ties
+// fall, and halved first, so that nothing overflows.
+template <int kExponent>
+HWY_INLINE ShortVec RoundingDivideShorts(ShortVec x) {
+  const ShortVec half = hn::ShiftRight<1>(hn::Add(x, hn::ShiftRight<15>(x)));
+  return hn::ShiftRight<kExponent - 1>(hn::Add(half, Shorts(1 << (kExponent - 2))));
+}
+
 // Of the two values that it rounds one is a square, the other a square and at most a 24th of it.
 HWY_INLINE ShortVec ExpWithinQuarterVec(ShortVec a_q0) {
   const ShortVec center = Shorts(ShortConstant(kExpMinusEighth));

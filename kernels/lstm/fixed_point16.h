@@ -22,7 +22,7 @@ inline int16_t Saturate16(int64_t x) {
   return static_cast<int16_t>(std::clamp<int64_t>(x, -32768, 32767));
 }
 
-// a b of operands with 15 and n fractional bits, with n: rounded half away from zero.
+// a b of operands with 15 and n fractional bits, with n: rounded to the nearest, ties upwards.
 int16_t MultiplyQ15(int16_t a, int16_t b);
 
 // Numbers of the algorithm, with 31 fractional bits but for Newton's, which have 29.

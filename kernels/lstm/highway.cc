@@ -94,8 +94,8 @@ HWY_INLINE hn::Vec<hn::ScalableTag<float>> NextCells(const LstmCell& cell, int64
   const hn::ScalableTag<float> d;
   const auto sums = [&](int gate) HWY_ATTR { return hn::LoadU(d, cell.gates[gate] + i); };
   const auto forget = VecLogistic(d, sums(kForgetGate));
-  const auto input = cell.coupled ? hn::Sub(hn::Set(d, 1.0f), forget)
-                                  : VecLogistic(d, sums(kInputGate));
+  const auto input =
+      cell.coupled ? hn::Sub(hn::Set(d, 1.0f), forget) : VecLogistic(d, sums(kInputGate));
   const auto candidate = LstmActivate(d, sums(kCellGate), cell.activation);
   const auto c = hn::Add(hn::Mul(forget, hn::LoadU(d, cell.c + i)), hn::Mul(candidate, input));
   const auto bounded = AtMost(d, AtLeast(d, c, -cell.clip), cell.clip);
@@ -113,18 +113,16 @@ HWY_INLINE void StoreHidden(const LstmCell& cell, V c, int64_t i) {
 void LstmCellVector(const LstmCell& cell) {
   const hn::ScalableTag<float> d;
   if (cell.peephole[kOutputGate] == nullptr && cell.norm[kOutputGate] == nullptr) {
-    return ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR {
-      StoreHidden(cell, NextCells(cell, i), i);
-    });
+    return ForVectors(
+        cell.cells, [&](int64_t i, size_t) HWY_ATTR { StoreHidden(cell, NextCells(cell, i), i); });
   }
   for (int gate = cell.coupled ? kForgetGate : kInputGate; gate <= kCellGate; ++gate) {
     FinishSums(cell, gate);
   }
   ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR { NextCells(cell, i); });
   FinishSums(cell, kOutputGate);
-  ForVectors(cell.cells, [&](int64_t i, size_t) HWY_ATTR {
-    StoreHidden(cell, hn::LoadU(d, cell.c + i), i);
-  });
+  ForVectors(cell.cells,
+             [&](int64_t i, size_t) HWY_ATTR { StoreHidden(cell, hn::LoadU(d, cell.c + i), i); });
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -190,7 +188,7 @@ class LstmKernel final : public TwoPhaseLstm {
   LstmProducts products_;
   void (*cell_)(const LstmCell&) = nullptr;
   LstmMatrix input_, recurrent_, projection_;  // the first two of all gates
-  std::vector<float> peephole_[kLstmGates];  // of the hybrid form
+  std::vector<float> peephole_[kLstmGates];    // of the hybrid form
 };
 
 Status LstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
@@ -214,8 +212,7 @@ Status LstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(input_, products_.Pack(gates(kLstmInputWeights), context));
   FUSELITE_ASSIGN_OR_RETURN(recurrent_, products_.Pack(gates(kLstmRecurrentWeights), context));
   if (!s_.projection) return Status();
-  FUSELITE_ASSIGN_OR_RETURN(projection_,
-                            products_.Pack({&op.inputs[kLstmProjection], 1}, context));
+  FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack({&op.inputs[kLstmProjection], 1}, context));
   return Status();
 }
 

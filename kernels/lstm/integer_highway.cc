@@ -33,7 +33,7 @@ struct IntegerLstmStep {
   const int16_t* from_input;  // what the inputs give, in steps of the gates' values
   const int32_t* from_state;  // sums of the products with the state
   int16_t* gates;
-  int16_t* c;    // the cell state, in and out
+  int16_t* c;  // the cell state, in and out
   int8_t* hidden;
   int16_t* wide;  // the same less `zero_point`, as the next product reads them
   int32_t zero_point;
@@ -116,9 +116,8 @@ void FromLstmInput(const int32_t* sums, int64_t rows, int64_t pitch, int64_t cel
 HWY_INLINE ShortVec GateOfSums(const IntegerLstmStep& step, int gate, int64_t i) {
   const int64_t at = step.At(gate) + i;
   const UniformScale scale = ScaleOf(step.lstm->recurrent[gate]);
-  const auto sum = [&](IntVec from_state, IntVec from_input) HWY_ATTR {
-    return hn::Add(scale(from_state), from_input);
-  };
+  const auto sum = [&](IntVec from_state, IntVec from_input)
+                       HWY_ATTR { return hn::Add(scale(from_state), from_input); };
   const IntPair from_input = Widen(hn::LoadU(ShortTag(), step.from_input + at));
   return Narrow(InEach(LoadSums(step.from_state + at), from_input, sum));
 }
@@ -147,8 +146,7 @@ HWY_INLINE ShortVec NextState(const IntegerLstmStep& step, ShortVec input, Short
   const ShortVec take =
       step.first_gate == kForgetGate ? hn::Sub(Shorts(32767), keep) : LogisticQ12Vec(input);
   const IntPair kept = DividedProduct(keep, c, 15);
-  const IntPair taken =
-      DividedProduct(take, TanhFixedVec(candidate, 3), 30 + step.lstm->cell_log2);
+  const IntPair taken = DividedProduct(take, TanhFixedVec(candidate, 3), 30 + step.lstm->cell_log2);
   const ShortVec sum =
       Narrow(InEach(kept, taken, [](IntVec a, IntVec b) HWY_ATTR { return hn::Add(a, b); }));
   const int32_t clip = step.lstm->cell_clip;  // of which 32768 bounds nothing
@@ -163,9 +161,8 @@ HWY_INLINE void StoreHidden(const IntegerLstmStep& step, ShortVec output, ShortV
   const UniformScale scale = ScaleOf(step.lstm->hidden);
   const auto zero_point = hn::Set(IntTag(), step.lstm->hidden_zero_point);
   const ShortVec activated = TanhFixedVec(c, 15 + step.lstm->cell_log2);
-  const auto quantized = [&](IntVec gate, IntVec value) HWY_ATTR {
-    return hn::Add(scale(hn::Mul(gate, value)), zero_point);
-  };
+  const auto quantized = [&](IntVec gate, IntVec value)
+                             HWY_ATTR { return hn::Add(scale(hn::Mul(gate, value)), zero_point); };
   const IntPair value = InEach(Widen(LogisticQ12Vec(output)), Widen(activated), quantized);
   const hn::Rebind<int8_t, ShortTag> bytes;
   const auto hidden = hn::DemoteTo(bytes, Narrow(value));
@@ -326,11 +323,12 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
 
 Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
   const auto gates = [&](int first) { return LstmGateWeights(op, first); };
-  FUSELITE_ASSIGN_OR_RETURN(input_, PackLstmS16(gates(kLstmInputWeights), *gemm_, context));
-  FUSELITE_ASSIGN_OR_RETURN(recurrent_, PackLstmS16(gates(kLstmRecurrentWeights), *gemm_, context));
+  FUSELITE_ASSIGN_OR_RETURN(input_, PackLstmS16(gates(kLstmInputWeights), 0, *gemm_, context));
+  FUSELITE_ASSIGN_OR_RETURN(recurrent_,
+                            PackLstmS16(gates(kLstmRecurrentWeights), 0, *gemm_, context));
   if (!s_.projection) return Status();
   FUSELITE_ASSIGN_OR_RETURN(projection_,
-                            PackLstmS16({&op.inputs[kLstmProjection], 1}, *gemm_, context));
+                            PackLstmS16({&op.inputs[kLstmProjection], 1}, 0, *gemm_, context));
   return Status();
 }
 

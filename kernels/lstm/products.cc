@@ -39,8 +39,7 @@ class JoinedWeights {
     PackRequest request;
     request.source = data_;
     request.source_bytes = bytes();
-    request.layout =
-        internal::Join("lstm ", type, " p", panel, " k", depth(), " n", columns());
+    request.layout = internal::Join("lstm ", type, " p", panel, " k", depth(), " n", columns());
     return request;
   }
 
@@ -77,11 +76,28 @@ std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first) 
   return std::span(op.inputs).subspan(first + first_gate, kLstmGates - first_gate);
 }
 
-Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, const GemmS16& gemm,
+Result<PackedWeights> PackLstmF32(std::span<const TensorInfo> weights, const GemmF32& gemm,
                                   const BuildContext& context) {
   const JoinedWeights joined(weights);
   if (joined.data() == nullptr) return NoMemoryToJoin();
-  PackRequest request = joined.Request("s16", gemm.panel);
+  PackRequest request = joined.Request("f32", gemm.panel);
+  request.bytes = gemm.PackedBytes(joined.depth(), joined.columns());
+  return context.Pack(request, [&](std::byte* to) {
+    PackPanelsF32({.base = static_cast<const float*>(joined.data()),
+                   .k_stride = 1,
+                   .n_stride = joined.depth(),
+                   .depth = joined.depth(),
+                   .columns = joined.columns()},
+                  gemm.panel, 0, gemm.panels(joined.columns()), reinterpret_cast<float*>(to));
+  });
+}
+
+Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, int32_t offset,
+                                  const GemmS16& gemm, const BuildContext& context) {
+  const JoinedWeights joined(weights);
+  if (joined.data() == nullptr) return NoMemoryToJoin();
+  PackRequest request = joined.Request(
+      internal::Join(DataTypeName(weights.front().type), " s16 ", offset), gemm.panel);
   request.bytes = gemm.PackedValues(joined.depth(), joined.columns()) * sizeof(int16_t);
   return context.Pack(request, [&](std::byte* to) {
     PackPanelsS16({.type = weights.front().type,
@@ -89,27 +105,10 @@ Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, const Gem
                    .first = 0,
                    .k_stride = 1,
                    .n_stride = joined.depth(),
-                   .offset = 0,
+                   .offset = offset,
                    .depth = joined.depth(),
                    .columns = joined.columns()},
                   gemm.panel, 0, gemm.panels(joined.columns()), reinterpret_cast<int16_t*>(to));
-  });
-}
-
-Result<PackedWeights> LstmProducts::PackFloats(std::span<const TensorInfo> weights,
-                                               const BuildContext& context) const {
-  const JoinedWeights joined(weights);
-  if (joined.data() == nullptr) return NoMemoryToJoin();
-  PackRequest request = joined.Request("f32", gemm_f32_->panel);
-  request.bytes = gemm_f32_->PackedBytes(joined.depth(), joined.columns());
-  return context.Pack(request, [&](std::byte* to) {
-    PackPanelsF32({.base = static_cast<const float*>(joined.data()),
-                   .k_stride = 1,
-                   .n_stride = joined.depth(),
-                   .depth = joined.depth(),
-                   .columns = joined.columns()},
-                  gemm_f32_->panel, 0, gemm_f32_->panels(joined.columns()),
-                  reinterpret_cast<float*>(to));
   });
 }
 
@@ -121,8 +120,8 @@ Result<LstmMatrix> LstmProducts::Pack(std::span<const TensorInfo> weights,
     matrix.columns += part.shape[0];
     if (hybrid()) matrix.scales.resize(matrix.columns, part.quantization.scale());
   }
-  FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, *gemm_s16_, context)
-                                                    : PackFloats(weights, context));
+  FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, 0, *gemm_s16_, context)
+                                                    : PackLstmF32(weights, *gemm_f32_, context));
   return matrix;
 }
 

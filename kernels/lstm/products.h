@@ -25,10 +25,12 @@ Status CheckLstmWeights(const TensorInfo& weights);
 // have one shape. One product of a row with all of them has few sums in vectors that are not full.
 std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first);
 
-// Constant int8 weights [columns, depth] for GemmS16, their zero points being 0; those of several
-// tensors of one shape side by side.
-Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, const GemmS16& gemm,
+// Constant weights [columns, depth], those of several tensors of one shape side by side: float32,
+// and bytes, to which `offset` is added.
+Result<PackedWeights> PackLstmF32(std::span<const TensorInfo> weights, const GemmF32& gemm,
                                   const BuildContext& context);
+Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, int32_t offset,
+                                  const GemmS16& gemm, const BuildContext& context);
 
 // Rows side by side, quantized in the hybrid form.
 struct LstmRows {
@@ -64,8 +66,6 @@ class LstmProducts {
                 std::byte* scratch) const;
 
  private:
-  Result<PackedWeights> PackFloats(std::span<const TensorInfo> weights,
-                                   const BuildContext& context) const;
   // Where sums are in scratch, behind the quantized rows and their scales.
   size_t sums_at(int64_t rows, int64_t depth) const;
   size_t scales_at(int64_t rows, int64_t depth) const;

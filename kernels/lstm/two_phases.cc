@@ -12,7 +12,9 @@ constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 }  // namespace
 
 TwoPhaseLstm::TwoPhaseLstm(const OpDescription& op, size_t sum_bytes)
-    : s_(op), row_((kLstmGates - s_.first_gate()) * s_.cells), sum_bytes_(static_cast<int64_t>(sum_bytes)) {}
+    : s_(op),
+      row_((kLstmGates - s_.first_gate()) * s_.cells),
+      sum_bytes_(static_cast<int64_t>(sum_bytes)) {}
 
 Status TwoPhaseLstm::CheckSharedBytes() const {
   if (s_.steps * s_.batch <= kMaxSharedBytes / sum_bytes_ / row_) return Status();

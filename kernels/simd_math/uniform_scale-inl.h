@@ -27,13 +27,15 @@ class UniformScale {
   using D = hn::ScalableTag<int32_t>;
   using V = hn::Vec<D>;
 
-  HWY_INLINE UniformScale(int32_t multiplier, int32_t shift)
+  // kTiesUpwards: the second rounding takes ties upwards (ScaleTiesUpwards), not away from zero.
+  enum Ties : bool { kTiesAway, kTiesUpwards };
+  HWY_INLINE UniformScale(int32_t multiplier, int32_t shift, Ties ties = kTiesAway)
       : multiplier_(hn::Set(D(), multiplier)),
         left_(shift > 0 ? shift : 0),
         right_(shift < 0 ? -shift : 0),
         nudge_(hn::Set(
             Wide(), (int64_t{1} << 30) + (right_ > 0 ? int64_t{1} << (30 + right_) : int64_t{0}))),
-        sign_(hn::Set(Wide(), right_ > 0 ? int64_t{1} << 31 : 0)) {}
+        sign_(hn::Set(Wide(), right_ > 0 && ties == kTiesAway ? int64_t{1} << 31 : 0)) {}
 
   HWY_INLINE V operator()(V x) const {
     const D d;
