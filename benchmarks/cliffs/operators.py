@@ -1,6 +1,7 @@
 """Cases for the operators of docs/operators.md in their types: shapes that nets have, and seeded random ones."""
 
 import cells
+import custom
 import graphs
 import layers
 import numpy as np
@@ -233,6 +234,17 @@ def recurrent():
     yield "BIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.bidirectional_lstm
 
 
+def customs():
+    for regular in (False, True):
+        yield "TFLite_Detection_PostProcess", [FLOAT], custom.detection(regular)
+    yield "AudioSpectrogram", [FLOAT], custom.spectrogram
+    yield "Mfcc", [FLOAT], custom.mfcc
+    yield "Convolution2DTransposeBias", [FLOAT], custom.transposed_convolution
+    yield "MaxPoolingWithArgmax2D", [FLOAT], custom.pool_with_places
+    yield "EMBEDDING_LOOKUP_SPARSE", [FLOAT], custom.embedding_lookup_sparse
+    yield "LSH_PROJECTION", [FLOAT, INT32], custom.lsh_projection
+
+
 def unusual_layers():
     yield "CONV_2D", [FLOAT, INT8], layers.convolution()
     yield "CONV_2D", [FLOAT, INT8], layers.convolution(grouped=True)
@@ -266,7 +278,7 @@ def fed_layers():
 
 
 GROUPS = (functions, pairs, reductions, conversions, movers, products, rare_operators, recurrent, unusual_layers)
-GROUPS += (fed_layers, rare_types)
+GROUPS += (fed_layers, rare_types, customs)
 
 
 def table():
