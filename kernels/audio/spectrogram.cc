@@ -11,6 +11,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/rfft2d/fourier.h"
 #include "kernels/shape_rules.h"
+#include "kernels/simd.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -44,12 +45,12 @@ Status InferSpectrogram(OpDescription& op) {
 // One unit: a frame of a channel. Scratch: what is transformed, and the bins.
 class Spectrogram {
  public:
-  explicit Spectrogram(const OpDescription& op)
+  Spectrogram(const OpDescription& op, const FourierFunctions& functions)
       : params_(op.params.as<SpectrogramParams>()),
         channels_(op.inputs[0].shape[1]),
         frames_(op.outputs[0].shape[1]),
         window_(params_.window),
-        transform_(TransformLength(params_)) {
+        transform_(TransformLength(params_), functions) {
     for (int64_t i = 0; i < params_.window; ++i) {
       const double turn = static_cast<double>(i) / static_cast<double>(params_.window);
       window_[i] = 0.5 - 0.5 * std::cos(2 * std::numbers::pi * turn);
@@ -59,31 +60,30 @@ class Spectrogram {
   Work work() const {
     return {.units = channels_ * frames_,
             .grain = GrainFor(16 * transform_.bins()),
-            .scratch_bytes = 2 * sizeof(Complex) * transform_.bins()};
+            .scratch_bytes = sizeof(double) * (rest_at() + transform_.scratch_doubles())};
   }
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    auto* line = reinterpret_cast<Complex*>(args.scratch);
-    Complex* bins = line + transform_.bins();
+    auto* const scratch = reinterpret_cast<double*>(args.scratch);
+    const SplitComplex bins = {scratch, scratch + ImaginaryOffset(transform_.bins())};
     for (int64_t unit = begin; unit < end; ++unit) {
       const int64_t first = unit % frames_ * params_.stride;
       const float* in =
           static_cast<const float*>(args.inputs[0]) + first * channels_ + unit / frames_;
-      transform_.Run(
-          [&](int64_t i) {
-            return i < params_.window ? static_cast<double>(in[i * channels_]) * window_[i] : 0.0;
-          },
-          line, bins);
+      transform_.Run([&](int64_t i) { return static_cast<double>(in[i * channels_]) * window_[i]; },
+                     params_.window, scratch + rest_at(), bins);
       Store(bins, static_cast<float*>(args.outputs[0]) + unit * transform_.bins());
     }
   }
 
  private:
-  void Store(const Complex* bins, float* out) const {
+  int64_t rest_at() const { return 2 * ImaginaryOffset(transform_.bins()); }
+  void Store(SplitComplex bins, float* out) const {
     for (int64_t i = 0; i < transform_.bins(); ++i) {
-      const auto power = static_cast<float>(std::norm(bins[i]));
-      out[i] = params_.squared ? power : std::sqrt(power);
+      out[i] = static_cast<float>(bins.re[i] * bins.re[i] + bins.im[i] * bins.im[i]);
     }
+    if (params_.squared) return;
+    for (int64_t i = 0; i < transform_.bins(); ++i) out[i] = std::sqrt(out[i]);
   }
 
   SpectrogramParams params_;
@@ -92,14 +92,25 @@ class Spectrogram {
   RealTransform transform_;
 };
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
+                                          const FourierFunctions& functions) {
   if (!op.tail.empty()) return Unsupported("AudioSpectrogram takes no fused tail");
-  Spectrogram spectrogram(op);
+  Spectrogram spectrogram(op, functions);
   const Work work = spectrogram.work();
-  return MakeKernel("spectrogram", work, std::move(spectrogram));
+  return MakeKernel(internal::Join("spectrogram ", target), work, std::move(spectrogram));
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  return BuildWith(op, "reference", kPlainFourier);
+}
+
+Result<std::unique_ptr<Kernel>> BuildHighway(const OpDescription& op, const BuildContext& context) {
+  const FourierFunctions* const functions = FindFourier(context.isa);
+  if (functions == nullptr) return NoVectorTarget(context.isa);
+  return BuildWith(op, SimdName(context.isa), *functions);
+}
+
+constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", Build}};
 
 }  // namespace
 

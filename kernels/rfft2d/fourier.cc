@@ -3,75 +3,91 @@
 #include <bit>
 #include <cmath>
 #include <numbers>
-#include <type_traits>
+
+#include "kernels/rfft2d/fourier_steps.h"
 
 namespace fuselite::kernels {
-
-std::vector<Complex> UnitRoots(int64_t n, int64_t count) {
-  std::vector<Complex> roots(count);
-  for (int64_t k = 0; k < count; ++k) {
-    const double angle = -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
-    roots[k] = {std::cos(angle), std::sin(angle)};
-  }
-  return roots;
-}
-
-ComplexTransform::ComplexTransform(int64_t n) : reversed_(n), roots_(UnitRoots(n, n / 2)) {
-  const int bits = std::bit_width(static_cast<uint64_t>(n)) - 1;
-  for (int64_t i = 1; i < n; ++i) {
-    reversed_[i] = (reversed_[i >> 1] >> 1) | ((i & 1) << (bits - 1));
-  }
-}
-
 namespace {
 
-// Turns `odd` by `root`, and makes the sums and differences of both.
-inline void Join(const Complex& root, Complex* even, Complex* odd, int64_t width) {
-  for (int64_t c = 0; c < width; ++c) {
-    const Complex a = even[c], b = Times(odd[c], root);
-    even[c] = a + b;
-    odd[c] = a - b;
+void JoinFours(SplitComplex x, int64_t n) {
+  constexpr double kOne = 1, kZero = 0, kMinusOne = -1;
+  for (int64_t i = 0; i < n; i += 4) {
+    JoinAt(x, i, 1, {&kOne, &kZero});
+    JoinAt(x, i + 2, 1, {&kOne, &kZero});
+    JoinAt(x, i, 2, {&kOne, &kZero});
+    JoinAt(x, i + 1, 2, {&kZero, &kMinusOne});
   }
 }
 
-// Transforms the columns of rows of `width` numbers; `width` may be a compile-time constant.
-template <class Width>
-void Transform(const std::vector<Complex>& roots, const std::vector<int64_t>& reversed, Complex* x,
-               Width width) {
-  const auto n = static_cast<int64_t>(reversed.size());
-  for (int64_t i = 0; i < n; ++i) {
-    Complex* const row = x + i * width;
-    if (i < reversed[i]) std::swap_ranges(row, row + width, x + reversed[i] * width);
+void JoinPass(SplitComplex x, int64_t n, int64_t half, SplitRoots roots) {
+  for (int64_t first = 0; first < n; first += 2 * half) {
+    for (int64_t k = 0; k < half; ++k) JoinAt(x, first + k, half, roots.At(k));
   }
-  for (int64_t half = 1; half < n; half *= 2) {
-    const int64_t step = n / (2 * half);
-    for (int64_t first = 0; first < n; first += 2 * half) {
-      for (int64_t k = 0; k < half; ++k) {
-        Complex* const even = x + (first + k) * width;
-        Join(roots[k * step], even, even + half * width, width);
-      }
-    }
-  }
+}
+
+void JoinTwice(SplitComplex x, int64_t n, int64_t half, SplitRoots roots, SplitRoots next) {
+  JoinPass(x, n, half, roots);
+  JoinPass(x, n, 2 * half, next);
+}
+
+void JoinRows(SplitComplex a, SplitComplex b, int64_t count, double root_re, double root_im) {
+  for (int64_t i = 0; i < count; ++i) JoinNumbers(a.At(i), b.At(i), {&root_re, &root_im});
+}
+
+void Bins(SplitComplex line, int64_t half, SplitRoots turns, SplitComplex out) {
+  OuterBins(line, half, out);
+  for (int64_t k = 1; k < half; ++k) Bin(line, half, k, turns, out);
 }
 
 }  // namespace
 
-void ComplexTransform::Run(Complex* x) const {
-  Transform(roots_, reversed_, x, std::integral_constant<int64_t, 1>());
+constexpr FourierFunctions kPlainFourier = {.join_fours = JoinFours,
+                                            .join = JoinPass,
+                                            .join_twice = JoinTwice,
+                                            .join_rows = JoinRows,
+                                            .bins = Bins};
+
+UnitRoots::UnitRoots(int64_t n, int64_t count) : re_(count), im_(count) {
+  for (int64_t k = 0; k < count; ++k) {
+    const double angle = -2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+    re_[k] = std::cos(angle);
+    im_[k] = std::sin(angle);
+  }
 }
 
-void ComplexTransform::RunColumns(Complex* x, int64_t width) const {
-  Transform(roots_, reversed_, x, width);
+ComplexTransform::ComplexTransform(int64_t n, const FourierFunctions& functions)
+    : functions_(functions), reversed_(n) {
+  const int bits = std::bit_width(static_cast<uint64_t>(n)) - 1;
+  for (int64_t i = 1; i < n; ++i) {
+    reversed_[i] = (reversed_[i >> 1] >> 1) | ((i & 1) << (bits - 1));
+  }
+  for (int64_t half = 1; half < n; half *= 2) roots_.emplace_back(2 * half, half);
 }
 
-void RealTransform::Finish(Complex* line, Complex* out) const {
-  const int64_t half = n_ / 2;
-  half_.Run(line);
-  for (int64_t k = 0; k <= half; ++k) {
-    const Complex z = line[k % half], mirrored = std::conj(line[(half - k) % half]);
-    const Complex even = (z + mirrored) * 0.5, difference = (z - mirrored) * 0.5;
-    const Complex odd(difference.imag(), -difference.real());
-    out[k] = even + Times(odd, turns_[k]);
+void ComplexTransform::Run(SplitComplex x) const {
+  const auto n = static_cast<int64_t>(reversed_.size());
+  size_t pass = 0;
+  if (n >= 4) {
+    functions_.join_fours(x, n);
+    pass = 2;
+  }
+  for (; pass + 1 < roots_.size(); pass += 2) {
+    functions_.join_twice(x, n, int64_t{1} << pass, roots_[pass].At(0), roots_[pass + 1].At(0));
+  }
+  if (pass < roots_.size()) functions_.join(x, n, n / 2, roots_[pass].At(0));
+}
+
+void ComplexTransform::RunRows(SplitComplex x, int64_t width) const {
+  const auto n = static_cast<int64_t>(reversed_.size());
+  for (size_t pass = 0; pass < roots_.size(); ++pass) {
+    const int64_t half = int64_t{1} << pass;
+    for (int64_t first = 0; first < n; first += 2 * half) {
+      for (int64_t k = 0; k < half; ++k) {
+        const SplitRoots root = roots_[pass].At(k);
+        functions_.join_rows(x.At((first + k) * width), x.At((first + half + k) * width), width,
+                             *root.re, *root.im);
+      }
+    }
   }
 }
 

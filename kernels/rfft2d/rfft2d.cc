@@ -9,6 +9,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/rfft2d/fourier.h"
 #include "kernels/shape_rules.h"
+#include "kernels/simd.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -34,40 +35,46 @@ Status InferRfft2d(OpDescription& op) {
   return SetOutput(op, 0, DataType::kComplex64, shape);
 }
 
-// One unit: a matrix. Scratch: the rows' transforms, then one row.
+// One unit: a matrix. Scratch: the rows' transforms, then what a row's needs.
 class Rfft2d {
  public:
-  explicit Rfft2d(const OpDescription& op)
+  Rfft2d(const OpDescription& op, const FourierFunctions& functions)
       : in_rows_(op.inputs[0].shape.dim(-2)),
         in_columns_(op.inputs[0].shape.dim(-1)),
         rows_(op.outputs[0].shape.dim(-2)),
         bins_(op.outputs[0].shape.dim(-1)),
         length_(ReadIntegers(op.inputs[1], "the lengths", IntegerTypes::kInt32).value()[1]),
-        across_(length_),
-        down_(rows_) {}
+        across_(length_, functions),
+        down_(rows_, functions) {}
 
-  size_t scratch_bytes() const { return sizeof(Complex) * (rows_ + 1) * bins_; }
+  size_t scratch_bytes() const {
+    return sizeof(double) * (2 * ImaginaryOffset(rows_ * bins_) + across_.scratch_doubles());
+  }
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    auto* bins = reinterpret_cast<Complex*>(args.scratch);
-    Complex* line = bins + rows_ * bins_;
+    auto* const scratch = reinterpret_cast<double*>(args.scratch);
+    const int64_t count = rows_ * bins_, offset = ImaginaryOffset(count);
+    const SplitComplex bins = {scratch, scratch + offset};
     for (int64_t matrix = begin; matrix < end; ++matrix) {
       const float* in = static_cast<const float*>(args.inputs[0]) + matrix * in_rows_ * in_columns_;
       for (int64_t r = 0; r < rows_; ++r) {
-        TransformRow(r < in_rows_ ? in + r * in_columns_ : nullptr, line, bins + r * bins_);
+        TransformRow(r < in_rows_ ? in + r * in_columns_ : nullptr, scratch + 2 * offset,
+                     bins.At(down_.PlaceOf(r) * bins_));
       }
-      down_.RunColumns(bins, bins_);
-      auto* out = static_cast<std::complex<float>*>(args.outputs[0]) + matrix * rows_ * bins_;
-      for (int64_t i = 0; i < rows_ * bins_; ++i) out[i] = std::complex<float>(bins[i]);
+      down_.RunRows(bins, bins_);
+      float* out = static_cast<float*>(args.outputs[0]) + matrix * 2 * count;
+      for (int64_t i = 0; i < count; ++i) {
+        out[2 * i] = static_cast<float>(bins.re[i]);
+        out[2 * i + 1] = static_cast<float>(bins.im[i]);
+      }
     }
   }
 
  private:
   // A row of the input; null: of zeros.
-  void TransformRow(const float* in, Complex* line, Complex* out) const {
+  void TransformRow(const float* in, double* scratch, SplitComplex out) const {
     const int64_t valid = in == nullptr ? 0 : std::min(in_columns_, length_);
-    const auto at = [&](int64_t i) { return i < valid ? static_cast<double>(in[i]) : 0.0; };
-    across_.Run(at, line, out);
+    across_.Run([&](int64_t i) { return static_cast<double>(in[i]); }, valid, scratch, out);
   }
 
   int64_t in_rows_, in_columns_, rows_, bins_, length_;
@@ -75,16 +82,27 @@ class Rfft2d {
   ComplexTransform down_;
 };
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
+                                          const FourierFunctions& functions) {
   if (!op.tail.empty()) return Unsupported("RFFT2D takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  Rfft2d transform(op);
+  Rfft2d transform(op, functions);
   const Work work{.units = op.outputs[0].shape.elements(0, op.outputs[0].shape.rank() - 2),
                   .scratch_bytes = transform.scratch_bytes()};
-  return MakeKernel("rfft2d", work, std::move(transform));
+  return MakeKernel(internal::Join("rfft2d ", target), work, std::move(transform));
 }
 
-constexpr Candidate kCandidates[] = {{"reference", Build}};
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  return BuildWith(op, "reference", kPlainFourier);
+}
+
+Result<std::unique_ptr<Kernel>> BuildHighway(const OpDescription& op, const BuildContext& context) {
+  const FourierFunctions* const functions = FindFourier(context.isa);
+  if (functions == nullptr) return NoVectorTarget(context.isa);
+  return BuildWith(op, SimdName(context.isa), *functions);
+}
+
+constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", Build}};
 
 }  // namespace
 
