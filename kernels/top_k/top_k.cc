@@ -1,5 +1,5 @@
-#include "kernels/top_k/top_k.h"
-
+// TOPK_V2: (input, k) -> values, indices: the k largest values of each row and where they are,
+// descending, the first of equal values first, NaNs last. One unit is one row.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -8,6 +8,8 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
+#include "kernels/simd.h"
+#include "kernels/top_k/next_above.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -67,20 +69,19 @@ void ReplaceLeast(Key* heap, int64_t size, Key key, Greater greater) {
 // descending order. `position_of(key_of(i))` is i. Of equal values in the row, the first has the
 // greatest key.
 template <class T, class Key, class KeyOf, class PositionOf, class Greater>
-void TakeLargest(const T* row, int64_t size, int64_t k, Key* keys, KeyOf key_of,
-                 PositionOf position_of, Greater greater) {
+void TakeLargest(const T* row, int64_t size, int64_t k, NextAboveFunction<T>* next_above, Key* keys,
+                 KeyOf key_of, PositionOf position_of, Greater greater) {
   if (8 * k > size) {
     for (int64_t i = 0; i < size; ++i) keys[i] = key_of(i);
     if (k < size) std::nth_element(keys, keys + k, keys + size, greater);
     return std::sort(keys, keys + k, greater);
   }
   if (k == 0) return;
-  // A heap of the largest so far; what is not above its least value is rejected by one comparison.
+  // A heap of the largest so far; what is not above its least value is passed over.
   for (int64_t i = 0; i < k; ++i) keys[i] = key_of(i);
   std::make_heap(keys, keys + k, greater);
   T least = row[position_of(keys[0])];
-  for (int64_t i = k; i < size; ++i) {
-    if (row[i] <= least) continue;  // a NaN goes on
+  for (int64_t i = k; (i = next_above(row, i, size, least)) < size; ++i) {
     const Key key = key_of(i);
     if (!greater(key, keys[0])) continue;
     ReplaceLeast(keys, k, key, greater);
@@ -119,12 +120,12 @@ struct RankAndPosition<int64_t> {
 
 // Positions of the `k` largest, the lower one first where values are equal. `keys`: of `size`.
 template <class T, class Position>
-void TopRow(const T* row, int64_t size, int64_t k, typename RankAndPosition<T>::Key* keys,
-            T* values, Position* indices) {
+void TopRow(const T* row, int64_t size, int64_t k, NextAboveFunction<T>* next_above,
+            typename RankAndPosition<T>::Key* keys, T* values, Position* indices) {
   using Keys = RankAndPosition<T>;
   using Key = typename Keys::Key;
   TakeLargest(
-      row, size, k, keys, [row](int64_t i) { return Keys::Of(row[i], i); },
+      row, size, k, next_above, keys, [row](int64_t i) { return Keys::Of(row[i], i); },
       [](const Key& key) { return Keys::Position(key); },
       [](const Key& a, const Key& b) { return Keys::IsGreater(a, b); });
   for (int64_t i = 0; i < k; ++i) {
@@ -134,19 +135,27 @@ void TopRow(const T* row, int64_t size, int64_t k, typename RankAndPosition<T>::
   }
 }
 
+struct TopKForm {
+  const OpDescription& op;
+  std::string_view target;
+  const NextAboveFunctions& next_above;
+};
+
 template <class T, class Position>
-std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
+std::unique_ptr<Kernel> MakeTopKOf(const TopKForm& form) {
   using Key = typename RankAndPosition<T>::Key;
+  const OpDescription& op = form.op;
   const int64_t size = op.inputs[0].shape.dim(-1);
   const int64_t k = op.outputs[0].shape.dim(-1);
-  return MakeKernel("topk " + std::string(DataTypeName(op.inputs[0].type)),
+  auto* const next_above = std::get<NextAboveFunction<T>*>(form.next_above);
+  return MakeKernel(internal::Join("topk ", DataTypeName(op.inputs[0].type), " ", form.target),
                     {.units = k ? op.inputs[0].elements() / size : 0,
                      .grain = GrainFor(4 * size),
                      .scratch_bytes = static_cast<size_t>(size) * sizeof(Key)},
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
                       for (int64_t row = begin; row < end; ++row) {
                         TopRow(static_cast<const T*>(args.inputs[0]) + row * size, size, k,
-                               reinterpret_cast<Key*>(args.scratch),
+                               next_above, reinterpret_cast<Key*>(args.scratch),
                                static_cast<T*>(args.outputs[0]) + row * k,
                                static_cast<Position*>(args.outputs[1]) + row * k);
                       }
@@ -154,27 +163,37 @@ std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
 }
 
 template <class T>
-std::unique_ptr<Kernel> MakeTopK(const OpDescription& op) {
-  return op.outputs[1].type == DataType::kInt16 ? MakeTopK<T, int16_t>(op)
-                                                : MakeTopK<T, int32_t>(op);
+std::unique_ptr<Kernel> MakeTopK(const TopKForm& form) {
+  return form.op.outputs[1].type == DataType::kInt16 ? MakeTopKOf<T, int16_t>(form)
+                                                     : MakeTopKOf<T, int32_t>(form);
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildTopK}};
-
-}  // namespace
-
-Result<std::unique_ptr<Kernel>> BuildTopK(const OpDescription& op, const BuildContext&) {
-  if (!op.tail.empty()) return Unsupported("TOPK_V2 takes no fused tail");
-  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  switch (op.inputs[0].type) {
-    case DataType::kFloat32: return MakeTopK<float>(op);
-    case DataType::kInt8: return MakeTopK<int8_t>(op);
-    case DataType::kUInt8: return MakeTopK<uint8_t>(op);
-    case DataType::kInt16: return MakeTopK<int16_t>(op);
-    case DataType::kInt32: return MakeTopK<int32_t>(op);
-    default: return MakeTopK<int64_t>(op);
+Result<std::unique_ptr<Kernel>> BuildWith(const TopKForm& form) {
+  if (!form.op.tail.empty()) return Unsupported("TOPK_V2 takes no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(form.op));
+  switch (form.op.inputs[0].type) {
+    case DataType::kFloat32: return MakeTopK<float>(form);
+    case DataType::kInt8: return MakeTopK<int8_t>(form);
+    case DataType::kUInt8: return MakeTopK<uint8_t>(form);
+    case DataType::kInt16: return MakeTopK<int16_t>(form);
+    case DataType::kInt32: return MakeTopK<int32_t>(form);
+    default: return MakeTopK<int64_t>(form);
   }
 }
+
+Result<std::unique_ptr<Kernel>> BuildReference(const OpDescription& op, const BuildContext&) {
+  return BuildWith({op, "reference", PlainNextAbove()});
+}
+
+Result<std::unique_ptr<Kernel>> BuildHighway(const OpDescription& op, const BuildContext& context) {
+  const NextAboveFunctions* const next_above = FindNextAbove(context.isa);
+  if (next_above == nullptr) return NoVectorTarget(context.isa);
+  return BuildWith({op, SimdName(context.isa), *next_above});
+}
+
+constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", BuildReference}};
+
+}  // namespace
 
 const OperatorDef& TopKOperator() {
   static const OperatorDef kDef = {

@@ -97,9 +97,10 @@ TEST(TopKTest, Sorts) {
 // Few and many of a row, in which values repeat: what a stable sort gives, NaNs last.
 template <class T>
 void ExpectLargest(DataType type, Random& random) {
-  const int64_t size = random.Int(1, 300), k = random.Int(1, size);
-  TestTensor x({.type = type, .shape = {1, static_cast<int32_t>(size)}}, 0);
-  x.Fill(random, -20, 20);
+  const int64_t size = random.Int(1, 300);
+  const int64_t k = random.Int(1, random.Chance(0.5) ? size : std::min<int64_t>(size, 6));
+  TestTensor x({.type = type, .shape = {1, static_cast<int32_t>(size)}}, random.Int(0, 7));
+  x.Fill(random, type == kU8 ? 0 : -20, 20);
   if constexpr (std::is_floating_point_v<T>) {
     const auto special = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN};
     for (int64_t i = 0; i < size; i += 3) x.at<T>(i) = random.Pick(special);
@@ -115,6 +116,16 @@ void ExpectLargest(DataType type, Random& random) {
   tester.Input(x).Constant(Scalar(static_cast<int32_t>(k))).Output().Output();
   const std::vector<int32_t> positions = Values<int32_t>(tester, 1);
   EXPECT_TRUE(std::ranges::equal(positions, std::span(order).first(k))) << size << ", " << k;
+  for (Isa isa : RunnableIsas()) {
+    if (!isa.has_vectors()) continue;
+    const auto outputs = tester.Run("highway", isa, 1, random.Int(0, 3));
+    ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+    EXPECT_EQ((*outputs)[1].template values<int32_t>(), positions) << IsaName(isa);
+    for (int64_t i = 0; i < k; ++i) {
+      const T value = (*outputs)[0].template at<T>(i), expected = x.at<T>(positions[i]);
+      EXPECT_TRUE(value == expected || (is_nan(value) && is_nan(expected))) << IsaName(isa);
+    }
+  }
 }
 
 TEST(TopKTest, EqualValuesKeepTheirOrder) {
@@ -123,6 +134,8 @@ TEST(TopKTest, EqualValuesKeepTheirOrder) {
     SCOPED_TRACE(random.Trace());
     ExpectLargest<float>(kF32, random);
     ExpectLargest<int8_t>(kI8, random);
+    ExpectLargest<uint8_t>(kU8, random);
+    ExpectLargest<int16_t>(DataType::kInt16, random);
     ExpectLargest<int32_t>(kI32, random);
     ExpectLargest<int64_t>(DataType::kInt64, random);
   }
