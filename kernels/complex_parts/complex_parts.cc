@@ -2,9 +2,11 @@
 #include <cmath>
 #include <complex>
 
+#include "kernels/complex_parts/magnitudes.h"
 #include "kernels/costs.h"
 #include "kernels/elementwise/typed_map.h"
 #include "kernels/movement.h"
+#include "kernels/simd.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -40,7 +42,19 @@ Result<std::unique_ptr<Kernel>> BuildAbs(const OpDescription& op, const BuildCon
                                                     : BuildAbsOf<float>(op);
 }
 
-constexpr Candidate kAbsCandidates[] = {{"reference", BuildAbs}};
+Result<std::unique_ptr<Kernel>> BuildAbsHighway(const OpDescription& op,
+                                                const BuildContext& context) {
+  if (op.inputs[0].type != DataType::kComplex64) {
+    return Unsupported("takes complex64, not ", DataTypeName(op.inputs[0].type));
+  }
+  MagnitudesFunction* const magnitudes = FindMagnitudes(context.isa);
+  if (magnitudes == nullptr) return NoVectorTarget(context.isa);
+  return MakeUnaryRows<std::complex<float>, float>(
+      op, internal::Join(op.op->name, " complex64 ", SimdName(context.isa)), /*work=*/2,
+      magnitudes);
+}
+
+constexpr Candidate kAbsCandidates[] = {{"highway", BuildAbsHighway}, {"reference", BuildAbs}};
 
 OperatorDef Make(std::string_view name, int code,
                  std::span<const Candidate> candidates = kMovementCandidates<PlanPart>) {

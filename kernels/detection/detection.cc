@@ -57,7 +57,8 @@ Status InferDetection(OpDescription& op) {
   return SetOutput(op, 3, kF32, {1});
 }
 
-constexpr Candidate kCandidates[] = {{"reference", BuildDetection}};
+constexpr Candidate kCandidates[] = {{"highway", BuildDetectionHighway},
+                                     {"reference", BuildDetection}};
 
 }  // namespace
 

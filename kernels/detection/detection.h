@@ -23,5 +23,7 @@ Status ReadDetectionOptions(std::span<const std::byte> options, void* params);
 // The first of equal scores wins. Encodings and anchors are float32 or uint8, scores too. A run
 // fails where a decoded box ends before it begins. What lies behind the last detection is 0.
 Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&);
+// The same; vectors find the best label of a box.
+Result<std::unique_ptr<Kernel>> BuildDetectionHighway(const OpDescription&, const BuildContext&);
 
 }  // namespace fuselite::kernels

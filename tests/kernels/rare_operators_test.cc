@@ -65,6 +65,33 @@ TEST(ComplexPartsTest, Values) {
   EXPECT_THAT(Values<float>(magnitude.Input(x)), ElementsAre(5, 1));
 }
 
+TEST(ComplexPartsTest, VectorsHaveTheMagnitudesOfTheReference) {
+  using Complex = std::complex<float>;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  Random random(1);
+  for (int32_t count = 1; count <= 70; ++count) {
+    const auto draw = [&] {
+      return random.Chance(0.2) ? random.Pick({NAN, kInfinity, -kInfinity, 0.0f, 1e-45f, 3e38f})
+                                : std::ldexp(random.Float(-1, 1), random.Int(-140, 127));
+    };
+    std::vector<Complex> x(count);
+    for (Complex& number : x) number = {draw(), draw()};
+    OpTester tester("COMPLEX_ABS");
+    tester.Input(TestTensor::Of<Complex>(DataType::kComplex64, {count}, x));
+    const std::vector<float> expected = Values<float>(tester);
+    for (Isa isa : RunnableIsas()) {
+      if (!isa.has_vectors()) continue;
+      const auto outputs = tester.Run("highway", isa, 1, random.Int(0, 3));
+      ASSERT_TRUE(outputs.ok()) << outputs.status().ToString();
+      for (int32_t i = 0; i < count; ++i) {
+        const float actual = (*outputs)[0].at<float>(i);
+        EXPECT_TRUE(actual == expected[i] || (std::isnan(actual) && std::isnan(expected[i])))
+            << IsaName(isa) << " " << x[i] << ": " << actual << ", expected " << expected[i];
+      }
+    }
+  }
+}
+
 TEST(AddNTest, AddsAllInTheirOrder) {
   OpTester tester("ADD_N");
   tester.Input(Floats({1}, {1e8F})).Input(Floats({1}, {1})).Input(Floats({1}, {-1e8F}));

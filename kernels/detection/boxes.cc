@@ -1,9 +1,13 @@
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <limits>
 #include <numeric>
 
+#include "kernels/detection/best_label.h"
 #include "kernels/detection/detection.h"
 #include "kernels/make_kernel.h"
+#include "kernels/simd.h"
 #include "runtime/aligned_buffer.h"
 
 namespace fuselite::kernels {
@@ -50,15 +54,18 @@ struct Found {
 
 class Detection {
  public:
-  explicit Detection(const OpDescription& op)
-      : params_(op.params.as<DetectionParams>()),
+  Detection(const OpDescription& op, const BestLabelFunctions& best_label)
+      : best_label_(best_label),
+        params_(op.params.as<DetectionParams>()),
         boxes_(op.inputs[0]),
         scores_(op.inputs[1]),
         anchors_(op.inputs[2]),
         count_(boxes_.shape[1]),
         classes_(scores_.shape[2]),
         background_(classes_ - params_.num_classes),
-        labels_(std::min(params_.max_classes_per_detection, params_.num_classes)) {}
+        labels_(std::min(params_.max_classes_per_detection, params_.num_classes)),
+        scores_in_order_(scores_.type == DataType::kFloat32 ||
+                         scores_.quantization.scale() >= std::numeric_limits<float>::min()) {}
 
   size_t scratch_bytes() const {
     const auto n = static_cast<size_t>(count_);
@@ -130,23 +137,42 @@ class Detection {
   }
 
   // The boxes that are kept, best first, at most `limit`: `order` holds them at its front. Those
-  // below the threshold, and those that overlap a better one, are left out.
+  // below the threshold, and those that overlap a better one, are left out. Few of the candidates
+  // are looked at before there are enough, so that they are taken from a heap, not sorted.
   int32_t Suppress(const Box* boxes, const float* scores, int32_t limit, int32_t* order) const {
     int32_t candidates = 0;
     for (int32_t i = 0; i < count_; ++i) {
       if (scores[i] >= params_.score_threshold) order[candidates++] = i;
     }
-    std::stable_sort(order, order + candidates,
-                     [&](int32_t a, int32_t b) { return scores[a] > scores[b]; });
+    const auto worse = [&](int32_t a, int32_t b) {
+      return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
+    };
+    std::make_heap(order, order + candidates, worse);
+    // Those that are kept fill `order` from its end, the best last.
+    int32_t* const end = order + candidates;
     int32_t kept = 0;
-    for (int32_t i = 0; i < candidates && kept < limit; ++i) {
-      const Box& box = boxes[order[i]];
-      const bool covered = std::any_of(order, order + kept, [&](int32_t better) {
-        return Overlap(boxes[better], box) > params_.overlap_threshold;
-      });
-      if (!covered) order[kept++] = order[i];
+    for (; candidates > 0 && kept < limit; --candidates) {
+      std::pop_heap(order, order + candidates, worse);
+      const int32_t next = order[candidates - 1];
+      const bool covered = std::any_of(
+          std::reverse_iterator(end), std::reverse_iterator(end - kept), [&](int32_t better) {
+            return Overlap(boxes[better], boxes[next]) > params_.overlap_threshold;
+          });
+      if (!covered) end[-++kept] = next;
     }
+    std::reverse(end - kept, end);
+    std::copy(end - kept, end, order);
     return kept;
+  }
+
+  // The best label of a box, the first of equal ones.
+  int32_t BestLabel(const KernelArgs& args, int32_t box) const {
+    const int64_t first = int64_t{box} * classes_ + background_;
+    const auto best = [&]<class T>(const T* scores) {
+      return std::get<BestLabelFunction<T>*>(best_label_)(scores + first, params_.num_classes);
+    };
+    if (scores_.type == DataType::kFloat32) return best(static_cast<const float*>(args.inputs[1]));
+    return best(static_cast<const uint8_t*>(args.inputs[1]));
   }
 
   Status RunFast(const KernelArgs& args, Memory& memory, const Box* boxes) const {
@@ -159,17 +185,18 @@ class Detection {
       return scores[int64_t{box} * classes_ + background_ + label];
     };
     for (int32_t i = 0; i < count_; ++i) {
-      // Which of equal scores comes first is the library's choice, here as in the host; but the
-      // best one alone is the first of them.
-      std::iota(all, all + params_.num_classes, 0);
-      const auto better = [&](int32_t a, int32_t b) { return score(i, a) > score(i, b); };
-      if (labels_ == 1) {
-        all[0] = *std::min_element(all, all + params_.num_classes, better);
+      int32_t* const of_box = labels + int64_t{i} * labels_;
+      if (labels_ == 1 && scores_in_order_) {
+        *of_box = BestLabel(args, i);
       } else {
+        // Which of equal scores comes first is the library's choice, here as in the host; but the
+        // best one alone is the first of them.
+        std::iota(all, all + params_.num_classes, 0);
+        const auto better = [&](int32_t a, int32_t b) { return score(i, a) > score(i, b); };
         std::partial_sort(all, all + labels_, all + params_.num_classes, better);
+        std::copy_n(all, labels_, of_box);
       }
-      std::copy_n(all, labels_, labels + int64_t{i} * labels_);
-      best[i] = score(i, all[0]);
+      best[i] = score(i, *of_box);
     }
     const int32_t kept = Suppress(boxes, best, params_.max_detections, order);
     for (int32_t k = 0; k < kept; ++k) {
@@ -207,18 +234,36 @@ class Detection {
     return Status();
   }
 
+  const BestLabelFunctions& best_label_;
   DetectionParams params_;
   TensorInfo boxes_, scores_, anchors_;
   int32_t count_, classes_, background_, labels_;
+  bool scores_in_order_;  // different bytes stand for different scores, the greater for the greater
 };
 
 }  // namespace
 
-Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&) {
-  const Detection detection(op);
+namespace {
+
+Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
+                                          const BestLabelFunctions& best_label) {
+  const Detection detection(op, best_label);
   return MakeKernel(
-      "detection", {.scratch_bytes = detection.scratch_bytes()},
+      internal::Join("detection ", target), {.scratch_bytes = detection.scratch_bytes()},
       [detection](const KernelArgs& args, int64_t, int64_t) { return detection.Run(args); });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&) {
+  return BuildWith(op, "reference", PlainBestLabel());
+}
+
+Result<std::unique_ptr<Kernel>> BuildDetectionHighway(const OpDescription& op,
+                                                      const BuildContext& context) {
+  const BestLabelFunctions* const best_label = FindBestLabel(context.isa);
+  if (best_label == nullptr) return NoVectorTarget(context.isa);
+  return BuildWith(op, SimdName(context.isa), *best_label);
 }
 
 }  // namespace fuselite::kernels
