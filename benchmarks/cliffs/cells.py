@@ -25,6 +25,19 @@ class _Form:
         inputs = [self.weights(cells, width) for _ in range(4)] + [self.weights(cells, cells) for _ in range(4)]
         return [*inputs, None, None, None, *[self.bias(cells) for _ in range(4)], None, None]
 
+    def whole_lstm(self, batch, width, cells):
+        """All operands but the first of a cell with peepholes, a projection and layer normalization, each there or not, and
+        the size of its output."""
+        d = self.d
+        peepholes, projection, normalization = (d.pick([False, True]) for _ in range(3))
+        outputs = d.size(4, cells) if projection else cells
+        inputs = [self.weights(cells, width) for _ in range(4)] + [self.weights(cells, outputs) for _ in range(4)]
+        inputs += [self.weights(cells) if peepholes else None for _ in range(3)] + [self.bias(cells) for _ in range(4)]
+        inputs += [self.weights(outputs, cells) if projection else None, None]
+        inputs += [d.g.variable((batch, outputs)), d.g.variable((batch, cells))]
+        inputs += [d.g.constant(np.full(cells, 0.3, np.float32)) if normalization else None for _ in range(4)]
+        return inputs, outputs
+
     def rnn(self, batch, width, cells):
         state = self.d.g.variable((batch, cells))
         return [self.weights(cells, width), self.weights(cells, cells), self.bias(cells), state]
@@ -35,39 +48,56 @@ def _sizes(d):
     return d.pick([1, 1, 4]), d.size(2, 50), d.size(4, 300), d.size(4, 300)
 
 
-def lstm(sequence, hybrid=False):
+def lstm(sequence, hybrid=False, whole=False):
+    """`whole`: with all that a cell can have."""
+
     def make(d, dtype):
         batch, turns, width, cells = _sizes(d)
         rows = (batch, turns) if sequence else (batch,)
-        x = d.g.input((*rows, width), FLOAT)
-        inputs = [x, *_Form(d, hybrid).lstm(width, cells)]
-        inputs += [d.g.variable((batch, cells)), d.g.variable((batch, cells)), *[None] * 4]
+        inputs, outputs = [d.g.input((*rows, width), FLOAT)], cells
+        if whole:
+            more, outputs = _Form(d, hybrid).whole_lstm(batch, width, cells)
+            inputs += more
+        else:
+            inputs += _Form(d, hybrid).lstm(width, cells)
+            inputs += [d.g.variable((batch, cells)), d.g.variable((batch, cells)), *[None] * 4]
         name, options = "LSTM", "LSTMOptions"
         if sequence:
             name, options = "UNIDIRECTIONAL_SEQUENCE_LSTM", "UnidirectionalSequenceLSTMOptions"
         fields = {"fusedActivationFunction": TANH, "asymmetricQuantizeInputs": hybrid}
-        return d.g.op(name, inputs, (*rows, cells), options, 3 if sequence else 4, **fields)
+        return d.g.op(name, inputs, (*rows, outputs), options, 3 if sequence else 4, **fields)
 
     return make
 
 
-def lstm_of_bytes(d, dtype):
-    """As converters quantize a sequence: a cell state of int16."""
-    batch, turns, width, cells = _sizes(d)
-    out = {"scale": 1 / 128, "zero_point": 0}
+def lstm_of_bytes(whole=False):
+    """As converters quantize a sequence: a cell state of int16. `whole`: with all that a cell can have."""
 
-    def weights(*shape):
-        return d.g.constant(d.rng.integers(-127, 128, shape).astype(np.int8), 0.005, 0)
+    def make(d, dtype):
+        batch, turns, width, cells = _sizes(d)
+        peepholes, projection, normalization = (whole and d.pick([False, True]) for _ in range(3))
+        outputs = d.size(4, cells) if projection else cells
+        out = {"scale": 1 / 128, "zero_point": 0}
 
-    x = d.g.input((batch, turns, width), INT8, 1 / 128, 0)
-    inputs = [x, *[weights(cells, width) for _ in range(4)], *[weights(cells, cells) for _ in range(4)]]
-    biases = [d.g.constant(np.zeros(cells, np.int32), 2.0**-12, 0) for _ in range(4)]
-    states = [d.g.variable((batch, cells), INT8, **out), d.g.variable((batch, cells), INT16, 2.0**-11)]
-    inputs += [None, None, None, *biases, None, None, *states, *[None] * 4]
-    between = [(2.0**-12, 0) for _ in range(4)] + [(1 / 128, 0)]
-    fields = {"fusedActivationFunction": TANH, "intermediates": between}
-    options = "UnidirectionalSequenceLSTMOptions"
-    return d.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, turns, cells), options, 1, **out, **fields)
+        def weights(*shape):
+            return d.g.constant(d.rng.integers(-127, 128, shape).astype(np.int8), 0.005, 0)
+
+        def coefficients():
+            return d.g.constant(d.rng.integers(-9000, 9000, cells).astype(np.int16), 2.0**-15, 0)
+
+        x = d.g.input((batch, turns, width), INT8, 1 / 128, 0)
+        inputs = [x, *[weights(cells, width) for _ in range(4)], *[weights(cells, outputs) for _ in range(4)]]
+        inputs += [coefficients() if peepholes else None for _ in range(3)]
+        inputs += [d.g.constant(np.zeros(cells, np.int32), 2.0**-12, 0) for _ in range(4)]
+        inputs += [weights(outputs, cells) if projection else None, None]
+        inputs += [d.g.variable((batch, outputs), INT8, **out), d.g.variable((batch, cells), INT16, 2.0**-11)]
+        inputs += [coefficients() if normalization else None for _ in range(4)]
+        between = [(2.0**-12, 0) for _ in range(4)] + [(1 / 128, 0)]
+        fields = {"fusedActivationFunction": TANH, "intermediates": between}
+        options = "UnidirectionalSequenceLSTMOptions"
+        return d.g.op("UNIDIRECTIONAL_SEQUENCE_LSTM", inputs, (batch, turns, outputs), options, 1, **out, **fields)
+
+    return make
 
 
 def basic_lstm(d, dtype):

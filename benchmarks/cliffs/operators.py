@@ -224,11 +224,13 @@ def recurrent():
     for hybrid in (False, True):
         yield "LSTM", [FLOAT], cells.lstm(False, hybrid)
         yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.lstm(True, hybrid)
+        yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.lstm(True, hybrid, whole=True)
         yield "RNN", [FLOAT], cells.rnn(False, hybrid)
         yield "UNIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.rnn(True, hybrid)
         yield "SVDF", [FLOAT], cells.svdf(hybrid)
     yield "LSTM", [FLOAT, UINT8], cells.basic_lstm
-    yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [INT8], cells.lstm_of_bytes
+    for whole in (False, True):
+        yield "UNIDIRECTIONAL_SEQUENCE_LSTM", [INT8], cells.lstm_of_bytes(whole)
     yield "SVDF", [INT8], cells.svdf_of_bytes
     yield "BIDIRECTIONAL_SEQUENCE_RNN", [FLOAT], cells.bidirectional_rnn
     yield "BIDIRECTIONAL_SEQUENCE_LSTM", [FLOAT], cells.bidirectional_lstm
