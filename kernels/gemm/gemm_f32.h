@@ -54,8 +54,8 @@ struct GemmF32 {
   int tile_rows;  // of the register tile: row counts divisible by it are fastest
   int panel;
   void (*run)(const GemmF32Block& block);
-  // The function for `rows` in [1, tile_rows] and `vectors` up to MostTileVectors(rows): for one row
-  // any number, else one or an even number.
+  // The function for `rows` in [1, tile_rows] and `vectors` up to MostTileVectors(rows): for one
+  // row any number, else one or an even number.
   TileF32Function* (*tile)(int rows, int vectors);
 
   int lanes() const { return panel / 2; }

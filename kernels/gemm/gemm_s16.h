@@ -50,8 +50,8 @@ struct GemmS16 {
   int tile_rows;
   int panel;
   void (*run)(const GemmS16Block& block);
-  // The function for `rows` in [1, tile_rows] and `vectors` up to MostTileVectors(rows): for one row
-  // any number, else one or an even number.
+  // The function for `rows` in [1, tile_rows] and `vectors` up to MostTileVectors(rows): for one
+  // row any number, else one or an even number.
   TileS16Function* (*tile)(int rows, int vectors);
 
   int lanes() const { return panel / 2; }
