@@ -3,6 +3,7 @@
 // Signed values are read as unsigned ones, 128 higher: one code for both, and bytes are summed
 // without sign extension. Sums wrap around in 32 bits, as the reference's differences do.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/make_kernel.h"
@@ -42,6 +43,58 @@ struct ByteReduction {
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
+
+// Runs of fewer bytes are summed in eights of a 64-bit word: a vector takes longer to sum up, and,
+// where it has no masks, to fill in part.
+constexpr int64_t kEight = 8;
+constexpr int64_t kShortRun = HasMaskedMemory<ByteTag>() ? kEight + 1 : 32;
+
+HWY_INLINE uint32_t SumOfEight(uint64_t bytes) {
+  constexpr uint64_t kEvenBytes = 0x00FF00FF00FF00FF, kOnes = 0x0001000100010001;
+  const uint64_t pairs = (bytes & kEvenBytes) + ((bytes >> 8) & kEvenBytes);
+  return static_cast<uint32_t>((pairs * kOnes) >> 48);
+}
+
+// `flips`: a flip in each byte.
+HWY_INLINE uint32_t SumShortRun(const uint8_t* x, int64_t n, uint64_t flips) {
+  uint32_t total = 0;
+  for (; n > 0; n -= kEight, x += kEight) {
+    uint64_t bytes = 0;
+    if (n >= kEight) {
+      std::memcpy(&bytes, x, kEight);
+      bytes ^= flips;
+    } else {
+      for (int64_t i = n; i-- > 0;) bytes = bytes << 8 | static_cast<uint8_t>(x[i] ^ flips);
+    }
+    total += SumOfEight(bytes);
+  }
+  return total;
+}
+
+// One run of at most eight bytes for each of the outputs [first, first + n). All but those next to
+// the input's end are read with what follows them.
+HWY_INLINE void SumRunsOfEight(const ReducePlan& plan, const uint8_t* in, uint64_t flips,
+                               int64_t first, int64_t n, uint32_t* to) {
+  const int64_t last = plan.OuterOffset(plan.outer - 1) + plan.run_count - kEight;
+  const uint64_t kept = ~uint64_t{0} >> 8 * (kEight - plan.run_count);
+  plan.ForOuter(first, first + n, [&](int64_t offset) {
+    if (offset > last) {
+      *to++ = SumShortRun(in + offset, plan.run_count, flips);
+      return;
+    }
+    uint64_t bytes;
+    std::memcpy(&bytes, in + offset, kEight);
+    *to++ = SumOfEight((bytes ^ flips) & kept);
+  });
+}
+
+HWY_INLINE uint32_t SumShortRuns(const ReducePlan& plan, const uint8_t* in, uint64_t flips) {
+  uint32_t total = 0;
+  for (int64_t run = 0; run < plan.runs; ++run) {
+    total += SumShortRun(run == 0 ? in : in + plan.RunOffset(run), plan.run_count, flips);
+  }
+  return total;
+}
 
 HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t flip) {
   const ByteTag d;
@@ -186,8 +239,17 @@ void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* i
   if (f.kind == ReduceKind::kMax) return ReduceRunsTo<true>(f, plan, in, first, out, n);
   if (f.kind == ReduceKind::kMin) return ReduceRunsTo<false>(f, plan, in, first, out, n);
   HWY_ALIGN uint32_t sums[kByteBlock] = {};
-  for (size_t i = 0; i < n; ++i) {
-    sums[i] = SumRuns(plan, in + plan.OuterOffset(first + static_cast<int64_t>(i)), f.flip);
+  const uint64_t flips = 0x0101010101010101 * f.flip;
+  const auto count = static_cast<int64_t>(n);
+  if (plan.runs == 1 && plan.run_count <= kEight) {
+    SumRunsOfEight(plan, in, flips, first, count, sums);
+  } else {
+    uint32_t* to = sums;
+    const bool is_short = plan.run_count < kShortRun;
+    plan.ForOuter(first, first + count, [&](int64_t offset) HWY_ATTR {
+      *to++ =
+          is_short ? SumShortRuns(plan, in + offset, flips) : SumRuns(plan, in + offset, f.flip);
+    });
   }
   RescaleSums(f.rescale, sums, out, f.flip, plan.terms(), n);
 }
