@@ -12,6 +12,17 @@
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 
+#ifndef FUSELITE_KERNELS_GEMM_GEMM_S16_ONCE
+#define FUSELITE_KERNELS_GEMM_GEMM_S16_ONCE
+namespace fuselite::kernels {
+
+// What is multiplied at a time, and whether an instruction adds its products up: Debian 12's
+// Highway has no word for those.
+enum class Terms : uint8_t { kPairs, kDotPairs, kDotQuads };
+
+}  // namespace fuselite::kernels
+#endif
+
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
@@ -29,25 +40,30 @@ constexpr int kRows = 12;
 constexpr int kRows = 5;
 #endif
 
-// even + odd grows by the products of pairs. kDot: in one instruction, which Debian 12's Highway
-// has no word for; its multiplication and addition take two.
-template <bool kDot>
-HWY_INLINE V32 AddPairs(hn::Vec<D16> x, hn::Vec<D16> w, V32 even, V32& odd) {
+// even + odd grows by the products of x and w. Quads are for targets that have their instruction.
+template <Terms kTerms>
+HWY_INLINE V32 AddTerms(hn::Vec<D16> x, hn::Vec<D16> w, V32 even, V32& odd) {
 #if HWY_TARGET == HWY_AVX3
-  if constexpr (kDot) {
+  if constexpr (kTerms == Terms::kDotPairs) {
     asm("vpdpwssd %2, %1, %0" : "+v"(even.raw) : "v"(x.raw), "v"(w.raw));
+    return even;
+  } else if constexpr (kTerms == Terms::kDotQuads) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(even.raw) : "v"(x.raw), "v"(w.raw));
     return even;
   }
 #elif HWY_TARGET == HWY_AVX2
-  if constexpr (kDot) {
+  if constexpr (kTerms == Terms::kDotPairs) {
     asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(even.raw) : "x"(x.raw), "x"(w.raw));
+    return even;
+  } else if constexpr (kTerms == Terms::kDotQuads) {
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(even.raw) : "x"(x.raw), "x"(w.raw));
     return even;
   }
 #endif
   return hn::ReorderWidenMulAccumulate(D32(), x, w, even, odd);
 }
 
-template <int kTile, int kVectors, bool kDot>
+template <int kTile, int kVectors, Terms kTerms>
 HWY_NOINLINE void RunTileS16(const TileS16& t) {
   const D32 d;
   const D16 d16;
@@ -76,7 +92,7 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
         const auto x = hn::BitCast(d16, hn::Set(d, pair));
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-          even[r][v] = AddPairs<kDot>(x, w[v], even[r][v], odd[r][v]);
+          even[r][v] = AddTerms<kTerms>(x, w[v], even[r][v], odd[r][v]);
         }
       }
     }
@@ -95,30 +111,30 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
   }
 }
 
-template <bool kDot, int kVectors, int kTile>
+template <Terms kTerms, int kVectors, int kTile>
 TileS16Function* RowsS16For(int rows) {
   if constexpr (kTile == 1) {
-    return RunTileS16<1, kVectors, kDot>;
+    return RunTileS16<1, kVectors, kTerms>;
   } else {
-    return rows == kTile ? RunTileS16<kTile, kVectors, kDot>
-                         : RowsS16For<kDot, kVectors, kTile - 1>(rows);
+    return rows == kTile ? RunTileS16<kTile, kVectors, kTerms>
+                         : RowsS16For<kTerms, kVectors, kTile - 1>(rows);
   }
 }
 
 // One row has tiles of every width, two rows even ones of up to four vectors.
-template <bool kDot, int kVectors = kMostTileVectors>
+template <Terms kTerms, int kVectors = kMostTileVectors>
 TileS16Function* TileS16For(int rows, int vectors) {
   constexpr bool kOfTwoRows = kVectors <= MostTileVectors(2) && kVectors % 2 == 0;
   constexpr int kMostRows = kVectors <= 2 ? kRows : kOfTwoRows ? 2 : 1;
   if constexpr (kVectors == 1) {
-    return RowsS16For<kDot, 1, kMostRows>(rows);
+    return RowsS16For<kTerms, 1, kMostRows>(rows);
   } else {
-    return vectors == kVectors ? RowsS16For<kDot, kVectors, kMostRows>(rows)
-                               : TileS16For<kDot, kVectors - 1>(rows, vectors);
+    return vectors == kVectors ? RowsS16For<kTerms, kVectors, kMostRows>(rows)
+                               : TileS16For<kTerms, kVectors - 1>(rows, vectors);
   }
 }
 
-template <bool kDot>
+template <Terms kTerms>
 void RunGemmS16(const GemmS16Block& block) {
   const D32 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d)), panel = 2 * lanes;
@@ -154,22 +170,22 @@ void RunGemmS16(const GemmS16Block& block) {
       tile.a = block.a + r * block.depth;
       tile.c = block.c + r * block.c_pitch + n;
       const auto count = static_cast<int>(std::min(together, block.rows - r));
-      TileS16For<kDot>(count, vectors)(tile);
+      TileS16For<kTerms>(count, vectors)(tile);
     }
   }
 }
 
-// The functions without dot products, and those with them.
-constexpr GemmS16 kGemmS16[] = {
-    {.tile_rows = kRows,
-     .panel = 2 * hn::MaxLanes(D32()),
-     .run = RunGemmS16<false>,
-     .tile = TileS16For<false, kMostTileVectors>},
-    {.tile_rows = kRows,
-     .panel = 2 * hn::MaxLanes(D32()),
-     .run = RunGemmS16<true>,
-     .tile = TileS16For<true, kMostTileVectors>},
-};
+template <Terms kTerms>
+constexpr GemmS16 GemmOf() {
+  return {.tile_rows = kRows,
+          .panel = 2 * hn::MaxLanes(D32()),
+          .run = RunGemmS16<kTerms>,
+          .tile = TileS16For<kTerms, kMostTileVectors>};
+}
+
+// In the order of Terms.
+constexpr GemmS16 kGemmS16[] = {GemmOf<Terms::kPairs>(), GemmOf<Terms::kDotPairs>(),
+                                GemmOf<Terms::kDotQuads>()};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -184,11 +200,26 @@ int64_t ExactTerms(DataType weights, int32_t offset) {
   return INT32_MAX / (largest * 32768) / 2 * 2;
 }
 
-const GemmS16* FindGemmS16(Isa isa) {
+namespace {
+
+bool HasDotProducts(Isa isa) {
+  return isa.has(isa.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
+}
+
+const GemmS16* FindGemm(Isa isa, Terms terms) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kGemmS16);
-  const bool dot = isa.has(isa.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
-  const auto* const both = kTable.For(isa);
-  return both == nullptr ? nullptr : &(*both)[dot ? 1 : 0];
+  const auto* const all = kTable.For(isa);
+  return all == nullptr ? nullptr : &(*all)[static_cast<int>(terms)];
+}
+
+}  // namespace
+
+const GemmS16* FindGemmS16(Isa isa) {
+  return FindGemm(isa, HasDotProducts(isa) ? Terms::kDotPairs : Terms::kPairs);
+}
+
+const GemmS16* FindGemmQuads(Isa isa) {
+  return HasDotProducts(isa) ? FindGemm(isa, Terms::kDotQuads) : nullptr;
 }
 
 }  // namespace fuselite::kernels

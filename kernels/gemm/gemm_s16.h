@@ -1,6 +1,6 @@
 // The matrix product under 8-bit operators, and under those of 16 by 8 bits: both sides as int16
 // with their zero points taken off, sums of pairs in int32. Exact for every operand of 8 bits, and
-// needs no instruction beyond SSSE3; 8-bit dot products (VNNI) are the JIT's.
+// needs no instruction beyond SSSE3.
 //
 // Depths are even: an odd one gets a zero behind it. The right-hand side is packed into panels of
 // `panel` columns, two vectors of int32 wide; panel p holds for each pair of terms the columns
@@ -65,6 +65,10 @@ struct GemmS16 {
 // The version for `isa`; null below SSSE3.
 const GemmS16* FindGemmS16(Isa isa);
 
+// 8-bit dot products in the same frame: each int16 of `a` is two uint8, each of `b` two int8, so
+// that pairs are quads; depths are counted in int16. Null where the core has none.
+const GemmS16* FindGemmQuads(Isa isa);
+
 // The even number of products of any int16 and weights, `offset` added to these, whose sum fits
 // into 32 bits: 510 of int8, and of either byte of int16.
 int64_t ExactTerms(DataType weights, int32_t offset);
@@ -86,5 +90,7 @@ struct GemmS16Source {
 // Writes panels [begin, end) to `packed`, the address of panel 0.
 void PackPanelsS16(const GemmS16Source& source, int panel, int64_t begin, int64_t end,
                    int16_t* packed);
+// Writes all panels for FindGemmQuads: of int8, with k_stride 1.
+void PackQuads(const GemmS16Source& source, int panel, int8_t* packed);
 
 }  // namespace fuselite::kernels

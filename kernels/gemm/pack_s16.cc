@@ -50,4 +50,17 @@ void PackPanelsS16(const GemmS16Source& source, int panel, int64_t begin, int64_
       [&](const auto*, const auto& weights) { WithValues(source, weights, pack); });
 }
 
+void PackQuads(const GemmS16Source& source, int panel, int8_t* packed) {
+  const auto* const values = static_cast<const int8_t*>(source.data) + source.first;
+  for (int64_t n0 = 0; n0 < source.columns; n0 += panel) {
+    for (int64_t k = 0; k < source.depth; k += 4) {
+      const auto terms = std::min<int64_t>(4, source.depth - k);
+      for (int64_t n = n0; n < n0 + panel; ++n, packed += 4) {
+        std::fill_n(packed, 4, int8_t{0});
+        if (n < source.columns) std::copy_n(values + n * source.n_stride + k, terms, packed);
+      }
+    }
+  }
+}
+
 }  // namespace fuselite::kernels

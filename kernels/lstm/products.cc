@@ -34,6 +34,18 @@ class JoinedWeights {
   int64_t columns() const { return columns_; }
   int64_t depth() const { return weights_.shape[1]; }
 
+  // Of bytes.
+  GemmS16Source Source(int32_t offset) const {
+    return {.type = weights_.type,
+            .data = data_,
+            .first = 0,
+            .k_stride = 1,
+            .n_stride = depth(),
+            .offset = offset,
+            .depth = depth(),
+            .columns = columns_};
+  }
+
   // All but the size of what is packed.
   PackRequest Request(std::string_view type, int panel) const {
     PackRequest request;
@@ -100,15 +112,19 @@ Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, int32_t o
       internal::Join(DataTypeName(weights.front().type), " s16 ", offset), gemm.panel);
   request.bytes = gemm.PackedValues(joined.depth(), joined.columns()) * sizeof(int16_t);
   return context.Pack(request, [&](std::byte* to) {
-    PackPanelsS16({.type = weights.front().type,
-                   .data = joined.data(),
-                   .first = 0,
-                   .k_stride = 1,
-                   .n_stride = joined.depth(),
-                   .offset = offset,
-                   .depth = joined.depth(),
-                   .columns = joined.columns()},
-                  gemm.panel, 0, gemm.panels(joined.columns()), reinterpret_cast<int16_t*>(to));
+    PackPanelsS16(joined.Source(offset), gemm.panel, 0, gemm.panels(joined.columns()),
+                  reinterpret_cast<int16_t*>(to));
+  });
+}
+
+Result<PackedWeights> PackLstmQuads(std::span<const TensorInfo> weights, const GemmS16& gemm,
+                                    const BuildContext& context) {
+  const JoinedWeights joined(weights);
+  if (joined.data() == nullptr) return NoMemoryToJoin();
+  PackRequest request = joined.Request("quads", gemm.panel);
+  request.bytes = gemm.panels(joined.columns()) * gemm.panel * ((joined.depth() + 3) & ~int64_t{3});
+  return context.Pack(request, [&](std::byte* to) {
+    PackQuads(joined.Source(0), gemm.panel, reinterpret_cast<int8_t*>(to));
   });
 }
 

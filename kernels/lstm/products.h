@@ -31,6 +31,9 @@ Result<PackedWeights> PackLstmF32(std::span<const TensorInfo> weights, const Gem
                                   const BuildContext& context);
 Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, int32_t offset,
                                   const GemmS16& gemm, const BuildContext& context);
+// int8 for FindGemmQuads.
+Result<PackedWeights> PackLstmQuads(std::span<const TensorInfo> weights, const GemmS16& gemm,
+                                    const BuildContext& context);
 
 // Rows side by side, quantized in the hybrid form.
 struct LstmRows {
