@@ -9,9 +9,8 @@
 #include "kernels/audio/audio.h"
 #include "kernels/flexible_map.h"
 #include "kernels/make_kernel.h"
-#include "kernels/rfft2d/fourier.h"
+#include "kernels/rfft2d/fourier_candidates.h"
 #include "kernels/shape_rules.h"
-#include "kernels/simd.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -92,25 +91,13 @@ class Spectrogram {
   RealTransform transform_;
 };
 
-Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
-                                          const FourierFunctions& functions) {
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, std::string_view target,
+                                      const FourierFunctions& functions) {
   if (!op.tail.empty()) return Unsupported("AudioSpectrogram takes no fused tail");
   Spectrogram spectrogram(op, functions);
   const Work work = spectrogram.work();
   return MakeKernel(internal::Join("spectrogram ", target), work, std::move(spectrogram));
 }
-
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
-  return BuildWith(op, "reference", kPlainFourier);
-}
-
-Result<std::unique_ptr<Kernel>> BuildHighway(const OpDescription& op, const BuildContext& context) {
-  const FourierFunctions* const functions = FindFourier(context.isa);
-  if (functions == nullptr) return NoVectorTarget(context.isa);
-  return BuildWith(op, SimdName(context.isa), *functions);
-}
-
-constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", Build}};
 
 }  // namespace
 
@@ -132,7 +119,7 @@ const OperatorDef& AudioSpectrogramOperator() {
       .types = kTypes,
       .limits = "rank 2; windows of at most 1048576 samples",
       .infer = InferSpectrogram,
-      .candidates = kCandidates,
+      .candidates = kFourierCandidates<Build>,
       .cost = [](const OpDescription& op) { return 40.0 * op.outputs[0].elements(); },
   };
   return kDef;

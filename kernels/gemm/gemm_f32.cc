@@ -7,6 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/whole_product-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
@@ -102,44 +103,14 @@ TileF32Function* TileFor(int rows, int vectors) {
 }
 
 void RunGemmF32(const GemmF32Block& block) {
-  const D d;
-  const int64_t lanes = hn::Lanes(d), panel = 2 * lanes;
-  const int64_t widest = block.rows == 1 ? kMostTileVectors * lanes : panel;
-  HWY_ALIGN float bias[kMostTileVectors * hn::MaxLanes(D())];
-  if (block.bias == nullptr) std::fill_n(bias, widest, 0.0f);
   const DepthPiece all{.offset = 0, .terms = block.depth};
-  const int64_t together = EvenTileRows(block.rows, kTileRows);
-  int64_t rows[kTileRows];
-  for (int64_t r = 0; r < together; ++r) rows[r] = r * block.a_pitch * int64_t{sizeof(float)};
-  int64_t width;
-  for (int64_t n = 0; n < block.columns; n += width) {
-    const int64_t left = std::min(block.columns - n, widest);
-    const auto vectors = static_cast<int>((left + lanes - 1) / lanes);
-    width = std::min(left, vectors * lanes);
-    if (block.bias != nullptr) {
-      const int64_t last = (vectors - 1) * lanes;
-      std::copy_n(block.bias + n, last, bias);
-      hn::Store(LoadUpTo(d, block.bias + n + last, width - last), d, bias + last);
-    }
-    TileF32 tile{.a = block.a,
-                 .rows = rows,
-                 .pieces = &all,
-                 .piece_count = 1,
-                 .b = block.b + n * block.depth,
-                 .step = panel,
-                 .pair_step = panel * block.depth,
-                 .bias = bias,
-                 .min = block.min,
-                 .max = block.max,
-                 .c = block.c + n,
-                 .c_pitch = block.c_pitch,
-                 .columns = width};
-    for (int64_t r = 0; r < block.rows; r += together) {
-      tile.a = block.a + r * block.a_pitch;
-      tile.c = block.c + r * block.c_pitch + n;
-      TileFor(static_cast<int>(std::min(together, block.rows - r)), vectors)(tile);
-    }
-  }
+  TileF32 tile{};
+  tile.pieces = &all;
+  tile.piece_count = 1;
+  tile.step = 2 * static_cast<int64_t>(hn::Lanes(D()));
+  tile.min = block.min;
+  tile.max = block.max;
+  RunWholeProduct<kTileRows>(block, block.a_pitch, tile, TileFor<kMostTileVectors>);
 }
 
 constexpr GemmF32 kGemmF32 = {.tile_rows = kTileRows,

@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/whole_product-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 
@@ -136,43 +137,12 @@ TileS16Function* TileS16For(int rows, int vectors) {
 
 template <Terms kTerms>
 void RunGemmS16(const GemmS16Block& block) {
-  const D32 d;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), panel = 2 * lanes;
-  const int64_t widest = block.rows == 1 ? kMostTileVectors * lanes : panel;
-  HWY_ALIGN int32_t bias[kMostTileVectors * hn::MaxLanes(D32())];
-  if (block.bias == nullptr) std::fill_n(bias, widest, 0);
   const DepthPiece all{.offset = 0, .terms = block.depth / 2};
-  const int64_t together = EvenTileRows(block.rows, kRows);
-  int64_t rows[kRows];
-  for (int64_t r = 0; r < together; ++r) rows[r] = r * block.depth * int64_t{sizeof(int16_t)};
-  int64_t width;
-  for (int64_t n = 0; n < block.columns; n += width) {
-    const int64_t left = std::min(block.columns - n, widest);
-    const auto vectors = static_cast<int>((left + lanes - 1) / lanes);
-    width = std::min(left, vectors * lanes);
-    if (block.bias != nullptr) {
-      const int64_t last = (vectors - 1) * lanes;
-      std::copy_n(block.bias + n, last, bias);
-      hn::Store(LoadUpTo(d, block.bias + n + last, width - last), d, bias + last);
-    }
-    TileS16 tile{.a = block.a,
-                 .rows = rows,
-                 .pieces = &all,
-                 .piece_count = 1,
-                 .b = block.b + n * block.depth,
-                 .step = 2 * panel,
-                 .pair_step = panel * block.depth,
-                 .bias = bias,
-                 .c = block.c + n,
-                 .c_pitch = block.c_pitch,
-                 .columns = width};
-    for (int64_t r = 0; r < block.rows; r += together) {
-      tile.a = block.a + r * block.depth;
-      tile.c = block.c + r * block.c_pitch + n;
-      const auto count = static_cast<int>(std::min(together, block.rows - r));
-      TileS16For<kTerms>(count, vectors)(tile);
-    }
-  }
+  TileS16 tile{};
+  tile.pieces = &all;
+  tile.piece_count = 1;
+  tile.step = 4 * static_cast<int64_t>(hn::Lanes(D32()));
+  RunWholeProduct<kRows>(block, block.depth, tile, TileS16For<kTerms, kMostTileVectors>);
 }
 
 template <Terms kTerms>

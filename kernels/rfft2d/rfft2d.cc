@@ -7,9 +7,8 @@
 #include <vector>
 
 #include "kernels/make_kernel.h"
-#include "kernels/rfft2d/fourier.h"
+#include "kernels/rfft2d/fourier_candidates.h"
 #include "kernels/shape_rules.h"
-#include "kernels/simd.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::kernels {
@@ -82,8 +81,8 @@ class Rfft2d {
   ComplexTransform down_;
 };
 
-Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
-                                          const FourierFunctions& functions) {
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, std::string_view target,
+                                      const FourierFunctions& functions) {
   if (!op.tail.empty()) return Unsupported("RFFT2D takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   Rfft2d transform(op, functions);
@@ -91,18 +90,6 @@ Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_v
                   .scratch_bytes = transform.scratch_bytes()};
   return MakeKernel(internal::Join("rfft2d ", target), work, std::move(transform));
 }
-
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
-  return BuildWith(op, "reference", kPlainFourier);
-}
-
-Result<std::unique_ptr<Kernel>> BuildHighway(const OpDescription& op, const BuildContext& context) {
-  const FourierFunctions* const functions = FindFourier(context.isa);
-  if (functions == nullptr) return NoVectorTarget(context.isa);
-  return BuildWith(op, SimdName(context.isa), *functions);
-}
-
-constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", Build}};
 
 }  // namespace
 
@@ -116,7 +103,7 @@ const OperatorDef& Rfft2dOperator() {
       .types = kTypes,
       .limits = "rank 2 or more",
       .infer = InferRfft2d,
-      .candidates = kCandidates,
+      .candidates = kFourierCandidates<Build>,
       .cost = [](const OpDescription& op) { return 40.0 * op.outputs[0].elements(); },
   };
   return kDef;
