@@ -24,13 +24,13 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   }
 
  private:
-  // Scratch in both phases: biases with corrections. In phase 0: the biases of all gates, rows of
-  // inputs as products read them, sums. In phase 1, of a step: sums, the gates' values, the cell
-  // state, the output state and hidden values to be projected as products read them, hidden values.
   template <class T>
   static size_t Room(int64_t values) {
     return AlignUp(values * sizeof(T) + kVectorRoom);
   }
+  // Scratch in both phases: biases with corrections. In phase 0: the biases of all gates, rows of
+  // inputs as products read them, sums. In phase 1, of a step: sums, the gates' values, the cell
+  // state, the output state and hidden values to be projected as products read them, hidden values.
   size_t biases_at() const { return AlignUp(std::max(row_, s_.outputs) * sizeof(int32_t)); }
   size_t rows_at() const { return biases_at() + AlignUp(row_ * sizeof(int32_t)); }
   size_t block_sums_at() const {
