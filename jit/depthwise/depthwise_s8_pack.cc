@@ -220,19 +220,32 @@ void DepthwiseS8::PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block,
   }
 }
 
-// Two taps of 16 bits in each lane.
+// Two taps of 16 bits in each lane. Behind the channels are zero points, which pack to zeros.
 void DepthwiseS8::PackPairs(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,
                             BlockSums* sums) const {
   const bool is_signed = problem_.weights_type == DataType::kInt8;
-  for (int c = 0; c < block.channels; ++c) {
-    auto* const lane = reinterpret_cast<int16_t*>(LanesOf(block, c, to)) + c % 4 * 2;
-    for (int row = 0; row < 2; ++row) {
-      const uint8_t byte = rows[row][c];
-      const int32_t w =
-          (is_signed ? static_cast<int8_t>(byte) : byte) - problem_.weights_zero_point;
-      lane[row] = static_cast<int16_t>(w);
-      (*sums)[c] += w;
-    }
+  const __m128i zero_point = _mm_set1_epi16(static_cast<int16_t>(problem_.weights_zero_point));
+  const __m128i none = _mm_setzero_si128(), ones = _mm_set1_epi16(1);
+  const auto pack = [&](__m128i pairs, int channel) {
+    const __m128i weights = _mm_sub_epi16(pairs, zero_point);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(LanesOf(block, channel, to)), weights);
+    auto* const sum = reinterpret_cast<__m128i*>(sums->data() + channel);
+    _mm_storeu_si128(sum, _mm_add_epi32(_mm_loadu_si128(sum), _mm_madd_epi16(weights, ones)));
+  };
+  // The bytes in the low halves of 16 bits, or in the high ones to be shifted down with their sign.
+  const auto widen_low = [&](__m128i x) {
+    return is_signed ? _mm_srai_epi16(_mm_unpacklo_epi8(none, x), 8) : _mm_unpacklo_epi8(x, none);
+  };
+  const auto widen_high = [&](__m128i x) {
+    return is_signed ? _mm_srai_epi16(_mm_unpackhi_epi8(none, x), 8) : _mm_unpackhi_epi8(x, none);
+  };
+  for (int channel = 0; channel < block.channels; channel += 8) {
+    const auto row = [&](int i) {
+      return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(rows[i].data() + channel));
+    };
+    const __m128i pairs = _mm_unpacklo_epi8(row(0), row(1));
+    pack(widen_low(pairs), channel);
+    if (channel + 4 < block.channels) pack(widen_high(pairs), channel + 4);
   }
 }
 

@@ -239,7 +239,7 @@ void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* i
   if (f.kind == ReduceKind::kMax) return ReduceRunsTo<true>(f, plan, in, first, out, n);
   if (f.kind == ReduceKind::kMin) return ReduceRunsTo<false>(f, plan, in, first, out, n);
   HWY_ALIGN uint32_t sums[kByteBlock] = {};
-  const uint64_t flips = 0x0101010101010101 * f.flip;
+  const uint64_t flips = uint64_t{0x0101010101010101} * f.flip;
   const auto count = static_cast<int64_t>(n);
   if (plan.runs == 1 && plan.run_count <= kEight) {
     SumRunsOfEight(plan, in, flips, first, count, sums);

@@ -99,7 +99,7 @@ template <class T>
 void ExpectLargest(DataType type, Random& random) {
   const int64_t size = random.Int(1, 300);
   const int64_t k = random.Int(1, random.Chance(0.5) ? size : std::min<int64_t>(size, 6));
-  TestTensor x({.type = type, .shape = {1, static_cast<int32_t>(size)}}, random.Int(0, 7));
+  TestTensor x({.type = type, .shape = {1, static_cast<int32_t>(size)}}, 8 * random.Int(0, 3));
   x.Fill(random, type == kU8 ? 0 : -20, 20);
   if constexpr (std::is_floating_point_v<T>) {
     const auto special = {0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN};
