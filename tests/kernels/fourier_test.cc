@@ -1,4 +1,5 @@
-// Fourier transforms: plain loops against the sum that defines them, vectors against plain loops.
+// Fourier transforms, and the spectrograms that they give: plain loops against the sum that defines
+// them, vectors against plain loops.
 #include "kernels/rfft2d/fourier.h"
 
 #include <gtest/gtest.h>
@@ -8,6 +9,7 @@
 #include <numbers>
 #include <vector>
 
+#include "kernels/audio/audio.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -96,6 +98,31 @@ TEST_P(FourierIsaTest, ColumnsEqualPlainLoops) {
 
 INSTANTIATE_TEST_SUITE_P(Isas, FourierIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
+
+TEST(AudioSpectrogramTest, VectorsAgreeWithTheReference) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester("AudioSpectrogram");
+    tester.params<SpectrogramParams>() = {
+        .window = random.Int(2, 140), .stride = random.Int(1, 40), .squared = random.Chance(0.5)};
+    TestTensor samples({.type = DataType::kFloat32,
+                        .shape = {static_cast<int32_t>(random.Int(1, 300)),
+                                  static_cast<int32_t>(random.Int(1, 3))}});
+    samples.Fill(random, -1, 1);
+    tester.Input(samples);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar, seed);
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    for (Isa isa : RunnableIsas()) {
+      if (!isa.has_vectors()) continue;
+      const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
+      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+      ExpectNear((*expected)[0], (*actual)[0], [](int64_t) { return 1e-4F; }, IsaName(isa));
+    }
+    if (HasFailure()) return;
+  }
+}
 
 }  // namespace
 }  // namespace fuselite::kernels::testing

@@ -311,32 +311,6 @@ TEST(AudioSpectrogramTest, OfACosine) {
   }
 }
 
-TEST(AudioSpectrogramTest, VectorsAgreeWithTheReference) {
-  for (uint64_t seed = 1; seed <= 300; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    OpTester tester("AudioSpectrogram");
-    tester.params<SpectrogramParams>() = {.window = random.Int(2, 140),
-                                          .stride = random.Int(1, 40),
-                                          .squared = random.Chance(0.5)};
-    TestTensor samples({.type = DataType::kFloat32,
-                        .shape = {static_cast<int32_t>(random.Int(1, 300)),
-                                  static_cast<int32_t>(random.Int(1, 3))}});
-    samples.Fill(random, -1, 1);
-    tester.Input(samples);
-    ASSERT_TRUE(tester.Infer().ok());
-    const auto expected = tester.Run("reference", Isa::kScalar, seed);
-    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-    for (Isa isa : RunnableIsas()) {
-      if (!isa.has_vectors()) continue;
-      const auto actual = tester.Run("highway", isa, seed, random.Int(0, 3));
-      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-      ExpectNear((*expected)[0], (*actual)[0], [](int64_t) { return 1e-4F; }, IsaName(isa));
-    }
-    if (HasFailure()) return;
-  }
-}
-
 // Equal sums have no coefficient but the first: log(1e-12) times the root of the filters' number.
 TEST(MfccTest, OfSilence) {
   OpTester tester("Mfcc");
