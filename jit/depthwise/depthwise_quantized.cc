@@ -133,13 +133,6 @@ Result<KernelPlan> PlanFolded(const OpDescription& op, const Layer& layer,
   return PlanLines(op, std::move(problem), std::move(source), context);
 }
 
-// Whether so many output pixels repay dividing filters of so many weights into what fits int8 and
-// what exceeds it, at each run: on a Zen 4 it takes 1.8 ns for a weight and 4 us more, and a pixel
-// 0.1 ns less for a weight than in the kernel that takes them as 16 bits.
-bool RepaysDividing(int64_t weights, int64_t pixels) {
-  return static_cast<double>(pixels * weights) * 0.1 > static_cast<double>(weights) * 1.8 + 4000;
-}
-
 // Plans a layer of 8-bit activations. Channels with several filters are read from a copy that
 // repeats them, and windows that are too large to be unrolled for each border from a padded one.
 Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
@@ -152,11 +145,6 @@ Result<KernelPlan> PlanInt8(const OpDescription& op, const Layer& layer,
   problem.type = in.type;
   problem.zero_point = in.quantization.zero_point();
   problem.outlier_taps = OutlierTaps(problem, op.inputs[1]);
-  const bool divides = !problem.outlier_taps.empty() && problem.group_channels == 1;
-  if (!problem.constant_filters && divides && HasDotProduct(context.isa) &&
-      !RepaysDividing(op.inputs[1].elements(), op.outputs[0].elements() / layer.channels_out)) {
-    return Unsupported("so few pixels do not repay dividing filters that come with each run");
-  }
   const TensorInfo bias = op.has_input(2) ? op.inputs[2] : TensorInfo();
   problem.largest_bias = LargestBias(bias);
   const int32_t repeat = layer.channels_out / layer.channels_in;
