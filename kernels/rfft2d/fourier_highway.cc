@@ -54,29 +54,35 @@ HWY_INLINE void JoinVectors(D d, SplitComplex a, SplitComplex b, const Numbers<V
   StoreNumbers(d, Minus(kept, turned), b);
 }
 
-// As many fours as there are lanes, each of their numbers in a vector.
+#if HWY_ARCH_X86
+// As many fours as there are lanes, each of their numbers in a vector. (GCC 12 for aarch64 does not
+// come to an end with it.)
 template <class D>
 HWY_INLINE void JoinFoursAt(D d, SplitComplex x) {
-  Numbers<hn::Vec<D>> a, b, c, e;
-  hn::LoadInterleaved4(d, x.re, a.re, b.re, c.re, e.re);
-  hn::LoadInterleaved4(d, x.im, a.im, b.im, c.im, e.im);
-  const auto sum = Plus(a, b), difference = Minus(a, b);
-  const auto other_sum = Plus(c, e), other = Minus(c, e);
-  const Numbers<hn::Vec<D>> turned = {other.im, hn::Neg(other.re)};
-  a = Plus(sum, other_sum);
-  b = Plus(difference, turned);
-  c = Minus(sum, other_sum);
-  e = Minus(difference, turned);
-  hn::StoreInterleaved4(a.re, b.re, c.re, e.re, d, x.re);
-  hn::StoreInterleaved4(a.im, b.im, c.im, e.im, d, x.im);
+  using N = Numbers<hn::Vec<D>>;
+  hn::Vec<D> re0, re1, re2, re3, im0, im1, im2, im3;
+  hn::LoadInterleaved4(d, x.re, re0, re1, re2, re3);
+  hn::LoadInterleaved4(d, x.im, im0, im1, im2, im3);
+  const N a = {re0, im0}, b = {re1, im1}, c = {re2, im2}, e = {re3, im3};
+  const N sum = Plus(a, b), difference = Minus(a, b);
+  const N far_sum = Plus(c, e), far_difference = Minus(c, e);
+  const N turned = {far_difference.im, hn::Neg(far_difference.re)};
+  const N first = Plus(sum, far_sum), second = Plus(difference, turned);
+  const N third = Minus(sum, far_sum), fourth = Minus(difference, turned);
+  hn::StoreInterleaved4(first.re, second.re, third.re, fourth.re, d, x.re);
+  hn::StoreInterleaved4(first.im, second.im, third.im, fourth.im, d, x.im);
 }
 
+#endif
+
 void JoinFoursVector(SplitComplex x, int64_t n) {
+  int64_t i = 0;
+#if HWY_ARCH_X86
   const hn::ScalableTag<double> d;
   const auto step = static_cast<int64_t>(4 * hn::Lanes(d));
-  int64_t i = 0;
   for (; i + step <= n; i += step) JoinFoursAt(d, x.At(i));
-  for (; i < n; i += 4) JoinFoursAt(hn::CappedTag<double, 1>(), x.At(i));
+#endif
+  for (; i < n; i += 4) JoinFours(x.re + i, x.im + i);
 }
 
 // Calls pass(d) with as many lanes as `half` is a multiple of.

@@ -19,6 +19,22 @@ inline void JoinAt(SplitComplex x, int64_t i, int64_t half, SplitRoots root) {
   JoinNumbers(x.At(i), x.At(i + half), root);
 }
 
+// Sums and differences of pairs, then those of fours, in which -i (re, im) is (im, -re).
+inline void JoinFours(double* re, double* im) {
+  const double sum_re = re[0] + re[1], sum_im = im[0] + im[1];
+  const double difference_re = re[0] - re[1], difference_im = im[0] - im[1];
+  const double far_re = re[2] + re[3], far_im = im[2] + im[3];
+  const double turned_re = im[2] - im[3], turned_im = re[3] - re[2];
+  re[0] = sum_re + far_re;
+  im[0] = sum_im + far_im;
+  re[1] = difference_re + turned_re;
+  im[1] = difference_im + turned_im;
+  re[2] = sum_re - far_re;
+  im[2] = sum_im - far_im;
+  re[3] = difference_re - turned_re;
+  im[3] = difference_im - turned_im;
+}
+
 // The first bin and the last: the middle number of the transform turns by -1.
 inline void OuterBins(SplitComplex line, int64_t half, SplitComplex out) {
   const double even = *line.re, odd = *line.im;
