@@ -1,7 +1,5 @@
 #include "kernels/gemm/gemm_f32.h"
 
-#include <algorithm>
-
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/gemm/gemm_f32.cc"
 #include <hwy/foreach_target.h>
