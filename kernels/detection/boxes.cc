@@ -241,10 +241,6 @@ class Detection {
   bool scores_in_order_;  // different bytes stand for different scores, the greater for the greater
 };
 
-}  // namespace
-
-namespace {
-
 Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
                                           const BestLabelFunctions& best_label) {
   const Detection detection(op, best_label);

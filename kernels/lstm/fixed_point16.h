@@ -2,8 +2,8 @@
 //
 // The algorithm is gemmlowp's (fixedpoint.h): the exponential of a negative number from a Taylor
 // series within a quarter and a product of exponentials of powers of two; 1 / (1 + x) by three
-// steps of Newton's method. Every product keeps the high 16 bits of 32, rounded half away from
-// zero. fixed_point16-inl.h has the two functions on vectors.
+// steps of Newton's method. Products keep the high 16 bits of 32, rounded as MultiplyQ15 says.
+// fixed_point16-inl.h has the two functions on vectors.
 #pragma once
 
 #include <algorithm>

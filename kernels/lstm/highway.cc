@@ -220,11 +220,7 @@ void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t c
   std::byte* scratch = ProductScratch(args);
   const LstmRows rows =
       products_.Prepare(In(args, kLstmX) + first * s_.inputs, count, s_.inputs, scratch);
-  // What is normalized gets its bias afterwards.
-  float* const bias = s_.layer_norm ? nullptr : Gates(args);
-  for (int gate = s_.first_gate(); bias != nullptr && gate < kLstmGates; ++gate) {
-    std::copy_n(In(args, kLstmBias + gate), s_.cells, bias + (gate - s_.first_gate()) * s_.cells);
-  }
+  const float* bias = JoinBiases(args, Gates(args));
   products_.Multiply(input_, rows, {bias, kInfinity, Sums(args, first), row_}, scratch);
 }
 

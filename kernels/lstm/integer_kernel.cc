@@ -1,7 +1,6 @@
 // The int8 LSTM with vectors.
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include "kernels/lstm/integer_cells.h"
 #include "kernels/lstm/products.h"
@@ -107,12 +106,7 @@ void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, in
     return products_.RowIn(args.scratch + rows_at() + r * row_bytes, input_);
   };
   for (int64_t r = 0; r < rows; ++r) products_.Prepare(x + r * s_.inputs, s_.inputs, row(r));
-  // What is normalized gets its bias afterwards.
-  int32_t* const bias = s_.layer_norm ? nullptr : Scratch<int32_t>(args, biases_at());
-  for (int gate = s_.first_gate(); bias != nullptr && gate < kLstmGates; ++gate) {
-    std::memcpy(bias + (gate - s_.first_gate()) * s_.cells, args.inputs[kLstmBias + gate],
-                s_.cells * sizeof(int32_t));
-  }
+  const int32_t* bias = JoinBiases(args, Scratch<int32_t>(args, biases_at()));
   auto* const sums = Scratch<int32_t>(args, block_sums_at());
   products_.Multiply(input_, row(0), rows, bias, Scratch<int32_t>(args, 0), sums);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {

@@ -1,6 +1,7 @@
 // The frame of the fast LSTM kernels.
 #pragma once
 
+#include <algorithm>
 #include <string>
 
 #include "kernels/lstm/lstm.h"
@@ -29,6 +30,11 @@ class TwoPhaseLstm : public Kernel {
   // kUnsupported where the sums of all steps take so much that the reference is to run.
   Status CheckSharedBytes() const;
 
+  // Writes the biases of all gates side by side, as the sums of a row lie: Sum is that of op input
+  // kLstmBias. Null with layer normalization, since what is normalized gets its bias afterwards.
+  template <typename Sum>
+  const Sum* JoinBiases(const KernelArgs& args, Sum* joined) const;
+
   // The products of rows [first, first + rows) of X with the input weights; rows <= kBlockRows.
   virtual void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const = 0;
   // All steps of row `b` of the batch.
@@ -41,5 +47,15 @@ class TwoPhaseLstm : public Kernel {
  private:
   const int64_t sum_bytes_;
 };
+
+template <typename Sum>
+const Sum* TwoPhaseLstm::JoinBiases(const KernelArgs& args, Sum* joined) const {
+  if (s_.layer_norm) return nullptr;
+  for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+    std::copy_n(static_cast<const Sum*>(args.inputs[kLstmBias + gate]), s_.cells,
+                joined + (gate - s_.first_gate()) * s_.cells);
+  }
+  return joined;
+}
 
 }  // namespace fuselite::kernels
