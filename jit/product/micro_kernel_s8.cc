@@ -21,6 +21,8 @@ constexpr int64_t kSharedWeights = 32 << 10;
 // take the place of dot products (Trait::kTwoVectorPorts): of a 1x1 convolution of 512 channels
 // these are a fifth of the arithmetic.
 constexpr int64_t kRowsWorthFlipping = 4;
+// The most rows by which pair products read weights narrow (GemmS8Spec::narrow).
+constexpr int64_t kRowsByNarrow = 64;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
 constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
@@ -60,7 +62,8 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const bool one_row = problem->grid.line_rows == 1;
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
-  spec.narrow = !HasDotProduct(isa) && (one_row || kernel->shares_) &&
+  const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
+  spec.narrow = !HasDotProduct(isa) && (few_rows || kernel->shares_) &&
                 f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
