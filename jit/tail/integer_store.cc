@@ -10,33 +10,43 @@ using Xbyak::Xmm;
 using Xbyak::Ymm;
 using Xbyak::Zmm;
 
-void IntegerTailEmitter::Store(std::span<const int> regs, int group, int width,
-                               const Place& address, int64_t row_step, int bytes) {
-  if (static_cast<int>(regs.size()) == group) {
-    const int available = Narrow(regs, width);
-    Finish(regs[0], available);
-    return StoreBytes(regs[0], address, available, bytes);
+void IntegerTailEmitter::Pack(BytesOfRows* rows) {
+  if (static_cast<int>(rows->count) == rows->group) {
+    rows->packed = Narrow(rows->all(), rows->width);
+  } else {
+    NarrowFour(rows->all(), rows->width);
+    rows->packed = rows->width;
   }
-  NarrowFour(regs, width);
-  Finish(regs[0], width);
-  StoreRows(regs[0], group, width, address, row_step, bytes);
+  Clamp(rows->regs[0], rows->packed);
+}
+
+void IntegerTailEmitter::LookUp(std::span<const BytesOfRows> all) {
+  if (!plan_.lookup) return;
+  std::vector<LookupBytes> bytes;
+  std::vector<int> spare;
+  for (const BytesOfRows& rows : all) {
+    bytes.push_back({rows.regs[0], rows.packed});
+    const std::span others = rows.all().subspan(1);
+    spare.insert(spare.end(), others.begin(), others.end());
+  }
+  LookupEmitter(a_, *plan_.lookup, layer_.table(), t_).Emit(bytes, spare);
+}
+
+void IntegerTailEmitter::Store(const BytesOfRows& rows, const Place& address, int64_t row_step,
+                               int bytes) {
+  if (static_cast<int>(rows.count) == rows.group) {
+    return StoreBytes(rows.regs[0], address, rows.packed, bytes);
+  }
+  StoreRows(rows.regs[0], rows.group, rows.width, address, row_step, bytes);
 }
 
 // The first part last, as rows are.
-void IntegerTailEmitter::StoreParts(std::span<const int> regs, int width, const Place& address,
-                                    int parts, int64_t part_step, int bytes) {
-  Finish(regs[0], Narrow(regs, width));
-  const int available = width / parts;
+void IntegerTailEmitter::StoreParts(const BytesOfRows& rows, const Place& address, int parts,
+                                    int64_t part_step, int bytes) {
+  const int available = rows.width / parts;
   for (int part = parts - 1; part >= 0; --part) {
-    StoreBytes(RowOf(regs[0], part, width, available), address + static_cast<int>(part * part_step),
-               available, bytes);
-  }
-}
-
-void IntegerTailEmitter::Finish(int reg, int bytes) {
-  Clamp(reg, bytes);
-  if (plan_.lookup) {
-    LookupEmitter(a_, *plan_.lookup, layer_.table(), t_[0], t_[1]).Emit(reg, bytes);
+    StoreBytes(RowOf(rows.regs[0], part, rows.width, available),
+               address + static_cast<int>(part * part_step), available, bytes);
   }
 }
 

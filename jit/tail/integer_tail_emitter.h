@@ -29,6 +29,17 @@ inline int GroupSize(int vectors, bool last_alone) {
 // So many rows of a group fill a vector with bytes: they are packed, clamped and looked up at once.
 inline int RowsTogether(int group) { return kMostTogether / group; }
 
+// A group in one row, or in RowsTogether rows, on its way from values to bytes in memory.
+struct BytesOfRows {
+  std::array<int, kMostTogether> regs{};  // a row behind the other
+  size_t count = 0;                       // of registers
+  int group = 0, width = 0;               // of the values' vectors
+  // What is packed lies in regs[0], and nothing in the others any more.
+  int packed = 0;  // bytes
+
+  std::span<const int> all() const { return std::span(regs).first(count); }
+};
+
 // Clobbers k3 to k5 on AVX-512.
 class IntegerTailEmitter {
  public:
@@ -46,15 +57,19 @@ class IntegerTailEmitter {
   // and with these constants has more rows behind the same first ones, their registers are
   // clobbered.
   void Requantize(std::span<const int> regs, int width, const Place& constants);
-  // Clamps the values of a group in one row, or in RowsTogether rows, looks them up, and stores the
-  // first `bytes` of the group's channels in each row. `regs` hold a row behind the other and are
-  // clobbered; the rows' bytes lie `row_step` apart.
-  void Store(std::span<const int> regs, int group, int width, const Place& address,
-             int64_t row_step, int bytes);
+  // Makes bytes of the values, clamped.
+  void Pack(BytesOfRows* rows);
+  // Looks them up where there is a table, after Pack().
+  void LookUp(std::span<const BytesOfRows> all);
+  // Whether it looks up the bytes of several together in less time than one after the other.
+  bool LooksUpTogether() const { return plan_.lookup == LookupMethod::kShuffles; }
+  // Stores the first `bytes` of the group's channels in each row; the rows' bytes lie `row_step`
+  // apart. Clobbers the registers.
+  void Store(const BytesOfRows& rows, const Place& address, int64_t row_step, int bytes);
   // As Store(), of one row's group whose bytes are `parts` equal parts of 16 bytes and more: stores
   // the first `bytes` of each, `part_step` bytes apart.
-  void StoreParts(std::span<const int> regs, int width, const Place& address, int parts,
-                  int64_t part_step, int bytes);
+  void StoreParts(const BytesOfRows& rows, const Place& address, int parts, int64_t part_step,
+                  int bytes);
   // What the functions emitted so far jump to for vectors that floats do not fit. Behind the last.
   void EmitOtherForms();
 
@@ -97,8 +112,6 @@ class IntegerTailEmitter {
   // As Narrow(), for four vectors, of one row or several: in each 16 bytes a row's behind the
   // other's.
   void NarrowFour(std::span<const int> regs, int width);
-  // Clamps bytes and looks them up.
-  void Finish(int reg, int bytes);
   void Clamp(int reg, int bytes);
   void StoreBytes(int reg, const Place& address, int available, int bytes);
   void StorePieces(int reg, Place address, int bytes);

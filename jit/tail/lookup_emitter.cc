@@ -38,12 +38,20 @@ AlignedBuffer EncodeLookup(std::span<const uint8_t> table, LookupMethod method) 
   return encoded;
 }
 
-void LookupEmitter::Emit(int reg, int bytes) {
-  method_ == LookupMethod::kPermutes ? Permute(reg) : Shuffle(reg, bytes);
+void LookupEmitter::Emit(std::span<const LookupBytes> all, std::span<const int> spare) {
+  if (method_ == LookupMethod::kPermutes) {
+    for (const LookupBytes& bytes : all) Permute(bytes.reg);
+    return;
+  }
+  while (!all.empty()) {
+    const size_t together = std::clamp<size_t>(all.size(), 1, std::max<size_t>(1, spare.size()));
+    Shuffle(all.first(together), spare.first(std::min(together, spare.size())));
+    all = all.subspan(together);
+  }
 }
 
 void LookupEmitter::Permute(int reg) {
-  const Zmm x(reg), half(t0_), low(t1_);
+  const Zmm x(reg), half(t_[0]), low(t_[1]);
   const Xbyak::Opmask upper(3);
   const auto entries = [&](int first) { return a_.ptr[table_ + first]; };
   a_.vpmovb2m(upper, x);
@@ -55,31 +63,40 @@ void LookupEmitter::Permute(int reg) {
   a_.vpblendmb(x | upper, low, x);
 }
 
-void LookupEmitter::Shuffle(int reg, int bytes) {
-  const int width = std::max(bytes, 16);
-  const auto vector = [&](int i) -> Xmm {
-    if (width == 64) return Zmm(i);
-    if (width == 32) return Ymm(i);
-    return Xmm(i);
-  };
-  const Xmm x = vector(reg), t = vector(t0_), y = vector(t1_);
-  const auto load = [&](int to, int block) {
-    const Memory from = a_.ptr[table_ + block * kBlock];
-    if (width == 16) return a_.vmovups(Xmm(to), from);
-    if (width == 64) return a_.vbroadcasti32x4(Zmm(to), from);
-    a_.isa().avx512 ? a_.vbroadcasti32x4(Ymm(to), from) : a_.vbroadcasti128(Ymm(to), from);
-  };
-  load(t1_, 0);
-  a_.vpshufb(y, y, x);
-  for (int block = 1; block < kBlocks; ++block) {
-    const Memory step = a_.ptr[table_ + kStepAt];
-    // Past the middle, what is negative has to stay so.
-    block <= kBlocks / 2 ? a_.vpsubb(x, x, step) : a_.vpsubsb(x, x, step);
-    load(t0_, block);
-    a_.vpshufb(t, t, x);
-    a_.isa().avx512 ? a_.vpxord(y, y, t) : a_.vpxor(y, y, t);
+void LookupEmitter::LoadBlock(int to, int block, int width) {
+  const Memory from = a_.ptr[table_ + block * kBlock];
+  if (width == 16) return a_.vmovups(Xmm(to), from);
+  if (width == 64) return a_.vbroadcasti32x4(Zmm(to), from);
+  a_.isa().avx512 ? a_.vbroadcasti32x4(Ymm(to), from) : a_.vbroadcasti128(Ymm(to), from);
+}
+
+void LookupEmitter::Shuffle(std::span<const LookupBytes> all, std::span<const int> results) {
+  const auto width_of = [](const LookupBytes& bytes) { return std::max(bytes.count, 16); };
+  const int width = width_of(*std::ranges::max_element(all, {}, &LookupBytes::count));
+  const int entries = t_[0], step = t_[2];
+  const auto result = [&](size_t i) { return results.empty() ? t_[1] : results[i]; };
+  // The last one's entries are nobody's behind it.
+  const auto shuffled = [&](size_t i) { return i + 1 == all.size() ? entries : t_[1]; };
+  a_.vmovups(VectorOf(step, width), a_.ptr[table_ + kStepAt]);
+  for (int block = 0; block < kBlocks; ++block) {
+    LoadBlock(entries, block, width);
+    for (size_t i = 0; i < all.size(); ++i) {
+      const auto vector = [&](int reg) { return VectorOf(reg, width_of(all[i])); };
+      const Xmm x = vector(all[i].reg), y = vector(result(i)), t = vector(shuffled(i));
+      if (block == 0) {
+        a_.vpshufb(y, vector(entries), x);
+        continue;
+      }
+      // Past the middle, what is negative has to stay so.
+      block <= kBlocks / 2 ? a_.vpsubb(x, x, vector(step)) : a_.vpsubsb(x, x, vector(step));
+      a_.vpshufb(t, vector(entries), x);
+      a_.isa().avx512 ? a_.vpxord(y, y, t) : a_.vpxor(y, y, t);
+    }
   }
-  a_.vmovaps(x, y);
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int bytes = width_of(all[i]);
+    a_.vmovaps(VectorOf(all[i].reg, bytes), VectorOf(result(i), bytes));
+  }
 }
 
 }  // namespace fuselite::jit

@@ -70,14 +70,18 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const Place& constants) {
     integers_.Requantize(regs, tile.width_of(v), constants + v * tail_.constants() * tile.width);
   }
   if (tail_.residuals.size() == 1) a_.mov(frame_.rows, ResidualArgument(0));
-  for (int v = 0; v < tile.vectors;) {
-    const int group = tile.group_at(v), together = RowsTogether(group);
-    for (int row = 0; row < tile.rows;) {
-      const int rows = tile.rows - row >= together ? together : 1;
-      StoreBytesOfRows(tile, v, group, row, rows);
-      row += rows;
+  std::vector<Part> parts = PartsOf(tile);
+  const size_t together = integers_.LooksUpTogether() ? parts.size() : 1;
+  for (size_t at = 0; at < parts.size(); at += together) {
+    const std::span some = std::span(parts).subspan(at, together);
+    std::vector<BytesOfRows> packed;
+    for (Part& part : some) {
+      AddResiduals(tile, part);
+      integers_.Pack(&part.bytes);
+      packed.push_back(part.bytes);
     }
-    v += group;
+    integers_.LookUp(packed);
+    for (const Part& part : some) Store(tile, part);
   }
   for (size_t r = 0; r < tail_.residuals.size(); ++r) {
     const int64_t on = frame_.across ? int64_t{tile.vectors} * tile.width / 4
@@ -86,29 +90,51 @@ void SumTailEmitter::StoreBytes(const SumTile& tile, const Place& constants) {
   }
 }
 
-// The group of vectors from `v` on.
-void SumTailEmitter::StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows) {
-  const int channel = v * tile.width / 4;
-  const int width = tile.width_of(v);
-  const int channels = std::min(group * width / 4, tile.channels - channel);
-  std::array<int, kMostTogether> all;
-  size_t count = 0;
-  for (int row = first; row < first + rows; ++row) {
-    for (int i = 0; i < group; ++i) all[count++] = tile.reg(row, v + i);
+std::vector<SumTailEmitter::Part> SumTailEmitter::PartsOf(const SumTile& tile) const {
+  std::vector<Part> parts;
+  for (int v = 0; v < tile.vectors; v += tile.group_at(v)) {
+    const int group = tile.group_at(v), together = RowsTogether(group);
+    for (int row = 0; row < tile.rows; row += parts.back().rows) {
+      Part& part = parts.emplace_back();
+      part = {.v = v, .first_row = row, .rows = tile.rows - row >= together ? together : 1};
+      part.bytes.group = group;
+      part.bytes.width = tile.width_of(v);
+      for (int r = row; r < row + part.rows; ++r) {
+        for (int i = 0; i < group; ++i) part.bytes.regs[part.bytes.count++] = tile.reg(r, v + i);
+      }
+    }
+  }
+  return parts;
+}
+
+int SumTailEmitter::ChannelsOf(const SumTile& tile, const Part& part) const {
+  const int of_group = part.bytes.group * part.bytes.width / 4;
+  return std::min(of_group, tile.channels - part.v * tile.width / 4);
+}
+
+void SumTailEmitter::AddResiduals(const SumTile& tile, const Part& part) {
+  const int channel = part.v * tile.width / 4;
+  for (int i = 0; i < part.rows; ++i) {
+    const auto group = static_cast<size_t>(part.bytes.group);
+    const std::span regs = part.bytes.all().subspan(static_cast<size_t>(i) * group, group);
     for (size_t r = 0; r < tail_.residuals.size(); ++r) {
       const Residual& residual = tail_.residuals[r];
       if (tail_.residuals.size() > 1) a_.mov(frame_.rows, ResidualArgument(r));
-      const int64_t at = row * residual.operand.row_stride + channel;
+      const int64_t at = (part.first_row + i) * residual.operand.row_stride + channel;
       ResidualEmitter(a_, residual, layer_.OfResidual(r), FirstThree(frame_.temporaries))
-          .Emit(std::span(all).first(count).last(group), width, Place(frame_.rows) + at, channels);
+          .Emit(regs, part.bytes.width, Place(frame_.rows) + at, ChannelsOf(tile, part));
     }
   }
-  const Place to = Place(frame_.out) + (first * frame_.out_step + channel);
-  const std::span regs = std::span(all).first(count);
+}
+
+void SumTailEmitter::Store(const SumTile& tile, const Part& part) {
+  const int channels = ChannelsOf(tile, part);
+  const int64_t at = part.first_row * frame_.out_step + part.v * tile.width / 4;
+  const Place to = Place(frame_.out) + at;
   if (tile.parts > 1) {
-    return integers_.StoreParts(regs, width, to, tile.parts, tile.part_step, channels);
+    return integers_.StoreParts(part.bytes, to, tile.parts, tile.part_step, channels);
   }
-  integers_.Store(regs, group, width, to, frame_.out_step, channels);
+  integers_.Store(part.bytes, to, frame_.out_step, channels);
 }
 
 void SumTailEmitter::StoreFloats(const SumTile& tile, const Place& constants) {

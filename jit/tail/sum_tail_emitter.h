@@ -6,6 +6,7 @@
 #include <array>
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "jit/tail/integer_tail_emitter.h"
 #include "jit/tail/sum_tail.h"
@@ -67,7 +68,15 @@ class SumTailEmitter {
   Xbyak::Address Argument(size_t offset) const;
   Xbyak::Address ResidualArgument(size_t residual) const;
   void StoreBytes(const SumTile& tile, const Place& constants);
-  void StoreBytesOfRows(const SumTile& tile, int v, int group, int first, int rows);
+  // Rows of a group of vectors, of a tile's.
+  struct Part {
+    int v, first_row, rows;
+    BytesOfRows bytes{};
+  };
+  std::vector<Part> PartsOf(const SumTile& tile) const;
+  int ChannelsOf(const SumTile& tile, const Part& part) const;
+  void AddResiduals(const SumTile& tile, const Part& part);
+  void Store(const SumTile& tile, const Part& part);
   void StoreFloats(const SumTile& tile, const Place& constants);
   void StoreLanes(std::span<const TileValue> values);
 

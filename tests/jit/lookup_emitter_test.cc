@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "jit/tail/integer_tail_emitter.h"
 #include "tests/jit/jit_cases.h"
@@ -16,38 +17,49 @@ struct Args {
   const std::byte* table;
 };
 
-// A function that looks up 256 bytes, `width` of them at a time.
+// So many bytes at a time, in how many registers side by side, with how many to spare.
+struct Step {
+  int width = 16, registers = 1, spare = 0;
+};
+
+// A function that looks up 256 bytes.
 class LookupFunction : public Assembler {
  public:
-  LookupFunction(Isa isa, LookupMethod method, int width) : Assembler(isa) {
+  LookupFunction(Isa isa, LookupMethod method, const Step& step) : Assembler(isa) {
     const Xbyak::Reg64 args = rdi, in = r8, out = r9, table = r10;
-    const int reg = isa_registers() - 1, t0 = 0, t1 = 3;
+    const int last = VectorIsa(isa).registers() - 1, width = step.width;
+    std::vector<LookupBytes> all;
+    std::vector<int> spare;
+    for (int i = 0; i < step.registers; ++i) all.push_back({last - i, width});
+    for (int i = 0; i < step.spare; ++i) spare.push_back(4 + i);
     BeginFunction();
     mov(in, ptr[args + offsetof(Args, in)]);
     mov(out, ptr[args + offsetof(Args, out)]);
     mov(table, ptr[args + offsetof(Args, table)]);
-    LookupEmitter lookup(*this, method, table, t0, t1);
-    for (int at = 0; at < 256; at += width) {
-      vmovups(VectorOf(reg, width), ptr[in + at]);
-      lookup.Emit(reg, width);
-      vmovups(ptr[out + at], VectorOf(reg, width));
+    LookupEmitter lookup(*this, method, table, {0, 3, 2});
+    for (int at = 0; at < 256; at += width * step.registers) {
+      for (int i = 0; i < step.registers; ++i) {
+        vmovups(VectorOf(all[i].reg, width), ptr[in + at + i * width]);
+      }
+      lookup.Emit(all, spare);
+      for (int i = 0; i < step.registers; ++i) {
+        vmovups(ptr[out + at + i * width], VectorOf(all[i].reg, width));
+      }
     }
     EndFunction();
   }
-
- private:
-  int isa_registers() const { return isa().registers(); }
 };
 
-void ExpectLooksUp(Isa isa, LookupMethod method, int width) {
-  SCOPED_TRACE(std::string(IsaName(isa)) + " width " + std::to_string(width));
+void ExpectLooksUp(Isa isa, LookupMethod method, const Step& step) {
+  SCOPED_TRACE(::testing::Message() << IsaName(isa) << ", " << step.registers << " times "
+                                    << step.width << " bytes, " << step.spare << " to spare");
   CodeCache cache;
   const auto code = cache.GetOrEmit("lookup", "lookup", [&]() -> Result<CodeBytes> {
-    LookupFunction function(isa, method, width);
+    LookupFunction function(isa, method, step);
     return function.Finish({0});
   });
   ASSERT_TRUE(code.ok()) << code.status().ToString();
-  Random random(width);
+  Random random(step.width);
   std::array<uint8_t, 256> table, in, out, expected;
   for (int i = 0; i < 256; ++i) {
     table[i] = static_cast<uint8_t>(random.Int(0, 255));
@@ -66,8 +78,11 @@ TEST(LookupEmitterTest, EveryByteByEveryMethod) {
     const VectorIsa vectors(isa);
     for (const int width : {16, 32, 64}) {
       if (width > vectors.bytes) continue;
-      ExpectLooksUp(isa, LookupMethod::kShuffles, width);
-      if (vectors.vbmi) ExpectLooksUp(isa, LookupMethod::kPermutes, width);
+      for (const Step& step : {Step{width}, Step{width, 1, 1}, Step{width, 4, 0}, Step{width, 4, 3},
+                               Step{width, 2, 8}}) {
+        ExpectLooksUp(isa, LookupMethod::kShuffles, step);
+        if (vectors.vbmi) ExpectLooksUp(isa, LookupMethod::kPermutes, step);
+      }
     }
   }
 }
