@@ -18,6 +18,14 @@ using kernels::testing::OpTester;
 using kernels::testing::Random;
 using kernels::testing::TestTensor;
 
+// Whether this machine builds kernels for `isa`, which packs weights and looks for scales by the
+// vectors of that set; it need not run what is emitted.
+inline bool CanBuildFor(Isa isa) {
+  const Isa machine = DetectIsa();
+  return (machine.has(Feature::kAvx2) || !isa.has(Feature::kAvx2)) &&
+         (machine.has(Feature::kAvx512) || !isa.has(Feature::kAvx512));
+}
+
 // The sets of instructions that code is emitted for on this machine: its presets and, as machines
 // with dot products may lack permutations of bytes, those without them; and the best with each
 // trait of cores that it lacks, and without each that it has.
