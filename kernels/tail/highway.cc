@@ -72,6 +72,13 @@ void LookupRun(const uint8_t* table, DataType type, const int32_t* in, int32_t* 
 
 #if HWY_ARCH_X86
 
+// Has a chain of steps computed in its order: compilers know that these may come in any other, of
+// which they take one whose values are too many for registers.
+template <class V>
+HWY_INLINE void InThisOrder(V& v) {
+  asm("" : "+x"(v.raw));
+}
+
 // The shuffles take an index while its top bit is clear. With 16 subtracted from one to the next,
 // byte x is taken by those of the blocks x / 16 - 7 ... x / 16 where x >= 128, and 0 ... x / 16
 // below: differences of the table's blocks are such that what is taken leaves the right entry.
@@ -93,6 +100,7 @@ struct LookupBlocks {
   HWY_INLINE void Run(D d, const uint8_t* in, uint8_t* out) const {
     const hn::RebindToSigned<D> di;
     hn::Vec<D> x[kVectors], y[kVectors];
+#pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) {
       x[v] = hn::LoadU(d, in + v * hn::Lanes(d));
       y[v] = hn::TableLookupBytesOr0(hn::LoadDup128(d, bytes), x[v]);
@@ -100,14 +108,18 @@ struct LookupBlocks {
 #pragma GCC unroll 16
     for (size_t b = 1; b < kCount; ++b) {
       const auto block = hn::LoadDup128(d, bytes + b * kBytes);
+#pragma GCC unroll 4
       for (size_t v = 0; v < kVectors; ++v) {
         // Past the middle, what is negative has to stay so.
         x[v] = b <= kCount / 2 ? hn::Sub(x[v], hn::Set(d, uint8_t{kBytes}))
                                : hn::BitCast(d, hn::SaturatedSub(hn::BitCast(di, x[v]),
                                                                  hn::Set(di, int8_t{kBytes})));
+        InThisOrder(x[v]);
         y[v] = hn::Xor(y[v], hn::TableLookupBytesOr0(block, x[v]));
+        InThisOrder(y[v]);
       }
     }
+#pragma GCC unroll 4
     for (size_t v = 0; v < kVectors; ++v) hn::StoreU(y[v], d, out + v * hn::Lanes(d));
   }
 };
@@ -118,6 +130,7 @@ void LookupBytes(const uint8_t* table, const uint8_t* in, uint8_t* out, size_t n
   size_t i = 0;
   if (n >= lanes) {
     const LookupBlocks blocks(table);
+    for (; i + 4 * lanes <= n; i += 4 * lanes) blocks.Run<decltype(d), 4>(d, in + i, out + i);
     for (; i + 2 * lanes <= n; i += 2 * lanes) blocks.Run<decltype(d), 2>(d, in + i, out + i);
     for (; i + lanes <= n; i += lanes) blocks.Run<decltype(d), 1>(d, in + i, out + i);
   }
