@@ -33,7 +33,7 @@ void RequantizeValues(const Requantizer& r, const void* in, int64_t from, void* 
                       int64_t count) {
   const IntTag d;
   const auto multiplier = hn::Set(d, r.factor.multiplier), shift = hn::Set(d, r.factor.shift);
-  ForVectors(count, [&](size_t i, size_t n) HWY_ATTR {
+  ForVectors(count, [&](size_t i, size_t n) FUSELITE_INLINED {
     const auto x = LoadInt(static_cast<const In*>(in) + from + i, n);
     const auto scaled =
         MultiplyByQuantizedMultiplierVec(hn::Sub(x, hn::Set(d, r.in_zero)), multiplier, shift);

@@ -65,10 +65,10 @@ HWY_INLINE void MapByteRow(const F& f, const JoinPlanes& join, uint8_t flip, con
   const auto sign = hn::Set(d, flip);
   const auto a = f.x(hn::Set(di, *x ^ flip));
   const auto b = f.y(hn::Set(di, *y ^ flip));
-  const auto map = [&](size_t i, size_t count) HWY_ATTR {
+  const auto map = [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto v = kXSteps ? hn::Xor(LoadUpTo(d, x + i, count), sign) : sign;
     const auto w = kYSteps ? hn::Xor(LoadUpTo(d, y + i, count), sign) : sign;
-    const auto plane = [&](auto byte) HWY_ATTR {
+    const auto plane = [&](auto byte) FUSELITE_INLINED {
       if constexpr (!kXSteps) {
         return f(a, f.y(Plane<byte.value>(w)));
       } else if constexpr (!kYSteps) {
@@ -181,7 +181,7 @@ void MultiplyRows(const RoundedProduct& rounded, uint8_t flip, const RowBlock& b
   const auto* x = static_cast<const uint8_t*>(b.x);
   const auto* y = static_cast<const uint8_t*>(b.y);
   auto* out = static_cast<uint8_t*>(b.out);
-  const auto multiply = [&](size_t i, size_t count) HWY_ATTR {
+  const auto multiply = [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto products = f(f.x(LoadBytes(x + i, count, sign)), f.y(LoadBytes(y + i, count, sign)));
     StoreUpTo(hn::Xor(products, sign), d, out + i, count);
   };
@@ -248,7 +248,7 @@ HWY_INLINE void MapShorts(const F& f, const RowBlock& b) {
   const auto* y = static_cast<const int16_t*>(b.y);
   auto* out = static_cast<int16_t*>(b.out);
   for (int64_t row = 0; row < b.rows; ++row) {
-    ForVectors(b.n, [&](size_t i, size_t count) HWY_ATTR {
+    ForVectors(b.n, [&](size_t i, size_t count) FUSELITE_INLINED {
       const auto v = b.x_step ? LoadInt(x + i, count) : hn::Set(d, static_cast<int32_t>(*x));
       const auto w = b.y_step ? LoadInt(y + i, count) : hn::Set(d, static_cast<int32_t>(*y));
       StoreInt(f(f.x(v), f.y(w)), out + i, count);

@@ -101,14 +101,14 @@ HWY_INLINE void RequantizeRun(const Requantize& r, int64_t channel, const int32_
   };
   if (r.multipliers.size() == 1) {
     const auto multiplier = hn::Set(d, r.multipliers[0]), shift = hn::Set(d, r.shifts[0]);
-    ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+    ForVectors(n, [&](size_t i, size_t count) FUSELITE_INLINED {
       StoreInt(finish(LoadInt(in + i, count), multiplier, shift), out + i, count);
     });
     return;
   }
   const int32_t* multipliers = r.multipliers.data() + channel;
   const int32_t* shifts = r.shifts.data() + channel;
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(n, [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto multiplier = LoadInt(multipliers + i, count), shift = LoadInt(shifts + i, count);
     StoreInt(finish(LoadInt(in + i, count), multiplier, shift), out + i, count);
   });
@@ -148,7 +148,7 @@ HWY_INLINE void QuantizedAddRun(const QuantizedAdd& q, const T* y, int stride, c
   const auto left = [&](IntVec v, int32_t offset) HWY_ATTR {
     return hn::ShiftLeftSame(hn::Add(v, hn::Set(d, offset)), q.left_shift);
   };
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(n, [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto other = stride == 0 ? hn::Set(d, static_cast<int32_t>(*y)) : LoadInt(y + i, count);
     const auto a = x_scale(left(LoadInt(in + i, count), q.x_offset));
     const auto b = y_scale(left(other, q.y_offset));
@@ -166,7 +166,7 @@ HWY_INLINE void DequantizeRun(const TailStage& stage, int64_t channel, const int
   const auto zero_point = hn::Set(di, stage.zero_point);
   const bool per_channel = stage.scales.size() > 1;
   const float* scales = stage.scales.data() + (per_channel ? channel : 0);
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(n, [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto scale = per_channel ? LoadUpTo(d, scales + i, count) : hn::Set(d, *scales);
     const auto value = hn::ConvertTo(d, hn::Sub(LoadInt(in + i, count), zero_point));
     StoreUpTo(hn::Mul(scale, value), d, out + i, count);
@@ -186,7 +186,7 @@ HWY_INLINE void QuantizeRun(const TailStage& stage, const float* in, int32_t* ou
   const auto scale = hn::Set(d, stage.scales[0]);
   const auto zero_point = hn::Set(d, static_cast<float>(stage.zero_point));
   const auto min = static_cast<float>(stage.min), max = static_cast<float>(stage.max);
-  ForVectors(n, [&](size_t i, size_t count) HWY_ATTR {
+  ForVectors(n, [&](size_t i, size_t count) FUSELITE_INLINED {
     const auto x = LoadUpTo(d, in + i, count);
     const auto rounded = hn::Add(RoundHalfAway(d, hn::Div(x, scale)), zero_point);
     StoreInt(hn::ConvertTo(di, AtMost(d, AtLeast(d, rounded, min), max)), out + i, count);
