@@ -137,17 +137,25 @@ HWY_INLINE int64_t RowsTogether(const ReducePlan& plan, int64_t n) {
 }
 
 // All terms: rows(x, count, stride). Where few channels are all of a row, several rows are taken as
-// one of more channels first: joined(x, count, together).
+// one of more channels: joined(x, count, wide, rest), with the rows that are left completed by
+// `neutral` to one more such row, or null where none are left. A row of a few bytes, which vectors
+// read by way of a buffer, takes as long as one of a hundred.
 template <class Rows, class Joined>
-HWY_INLINE void ForRows(const ReducePlan& plan, const uint8_t* in, size_t n, Rows rows,
-                        Joined joined) {
+HWY_INLINE void ForRows(const ReducePlan& plan, const uint8_t* in, size_t n, uint8_t neutral,
+                        Rows rows, Joined joined) {
   const int64_t together = RowsTogether(plan, static_cast<int64_t>(n));
+  const int64_t whole = together > 1 ? plan.run_count / together : 0;
+  const int64_t wide = together * static_cast<int64_t>(n);
   for (int64_t run = 0; run < plan.runs; ++run) {
     const uint8_t* x = in + plan.RunOffset(run);
-    const int64_t whole = together > 1 ? plan.run_count / together : 0;
-    if (whole > 0) joined(x, whole, together);
-    rows(x + whole * together * plan.run_stride, plan.run_count - whole * together,
-         plan.run_stride);
+    if (whole == 0) {
+      rows(x, plan.run_count, plan.run_stride);
+      continue;
+    }
+    HWY_ALIGN uint8_t rest[kJoinedColumns];
+    const int64_t left = plan.run_count * static_cast<int64_t>(n) - whole * wide;
+    std::fill(std::copy_n(x + whole * wide, left, rest), rest + wide, neutral);
+    joined(x, whole, static_cast<size_t>(wide), left > 0 ? rest : nullptr);
   }
 }
 
@@ -165,34 +173,50 @@ HWY_INLINE void AddParts(const uint32_t* parts, const uint32_t* end, size_t n, u
   }
 }
 
+// As AddParts(), for the maxima or minima of bytes.
+template <bool kMax>
+HWY_INLINE void ExtremesOfParts(const uint8_t* parts, const uint8_t* end, size_t n,
+                                uint8_t* totals) {
+  const SmallByteTag d;
+  for (size_t c = 0; c < n; c += hn::Lanes(d)) {
+    auto total = hn::LoadU(d, totals + c);
+    for (const uint8_t* part = parts; part != end; part += n) {
+      total = ExtremeOf<kMax>(total, hn::LoadU(d, part + c));
+    }
+    hn::StoreU(total, d, totals + c);
+  }
+}
+
 HWY_INLINE void SumColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
                            uint32_t* totals, size_t n) {
   ForRows(
-      plan, in, n,
+      plan, in, n, flip,
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { SumRows(x, count, stride, flip, totals, n); },
-      [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
+      [&](const uint8_t* x, int64_t count, size_t wide, const uint8_t* rest) HWY_ATTR {
         HWY_ALIGN uint32_t parts[kJoinedColumns + 16] = {};
-        const size_t wide = together * n;
         SumRows(x, count, static_cast<int64_t>(wide), flip, parts, wide);
+        if (rest != nullptr) SumRows(rest, 1, 0, flip, parts, wide);
         AddParts(parts, parts + wide, n, totals);
       });
 }
 
+// `totals` has room for 16 bytes behind the n.
 template <bool kMax>
 HWY_INLINE void ExtremesOfColumns(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
                                   uint8_t* totals, size_t n) {
-  std::fill(totals, totals + std::max<size_t>(n, 16), kMax ? 0 : 255);
+  constexpr uint8_t kNeutral = kMax ? 0 : 255;
+  std::fill(totals, totals + n + 16, kNeutral);
   ForRows(
-      plan, in, n,
+      plan, in, n, static_cast<uint8_t>(kNeutral ^ flip),
       [&](const uint8_t* x, int64_t count, int64_t stride)
           HWY_ATTR { ExtremesOfRows<kMax>(x, count, stride, flip, totals, n); },
-      [&](const uint8_t* x, int64_t count, int64_t together) HWY_ATTR {
-        HWY_ALIGN uint8_t parts[kJoinedColumns];
-        const size_t wide = together * n;
-        std::fill(parts, parts + wide, kMax ? 0 : 255);
+      [&](const uint8_t* x, int64_t count, size_t wide, const uint8_t* rest) HWY_ATTR {
+        HWY_ALIGN uint8_t parts[kJoinedColumns + 16];
+        std::fill(parts, parts + wide, kNeutral);
         ExtremesOfRows<kMax>(x, count, static_cast<int64_t>(wide), flip, parts, wide);
-        ExtremesOfRows<kMax>(parts, together, static_cast<int64_t>(n), 0, totals, n);
+        if (rest != nullptr) ExtremesOfRows<kMax>(rest, 1, 0, flip, parts, wide);
+        ExtremesOfParts<kMax>(parts, parts + wide, n, totals);
       });
 }
 

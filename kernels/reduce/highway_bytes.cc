@@ -109,8 +109,15 @@ HWY_INLINE uint32_t SumRuns(const ReducePlan& plan, const uint8_t* in, uint8_t f
       total = hn::Add(total, hn::SumsOf8(hn::Xor(hn::LoadU(d, x + i), sign)));
     }
     if (i == n) continue;
-    const auto last = hn::Xor(LoadPartial(d, x + i, n - i), sign);
-    total = hn::Add(total, hn::SumsOf8(hn::IfThenElseZero(hn::FirstN(d, n - i), last)));
+    if (i == 0) {
+      const auto last = hn::Xor(LoadPartial(d, x, n), sign);
+      total = hn::Add(total, hn::SumsOf8(hn::IfThenElseZero(hn::FirstN(d, n), last)));
+      continue;
+    }
+    // With those before it that are summed already.
+    const auto last = hn::Xor(hn::LoadU(d, x + n - lanes), sign);
+    const auto summed = hn::FirstN(d, lanes - (n - i));
+    total = hn::Add(total, hn::SumsOf8(hn::IfThenZeroElse(summed, last)));
   }
   return static_cast<uint32_t>(hn::GetLane(hn::SumOfLanes(dw, total)));
 }
@@ -223,7 +230,7 @@ void SumOuters(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in
 void ReduceColumns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* in, uint8_t* out,
                    size_t n) {
   if (f.kind == ReduceKind::kMax || f.kind == ReduceKind::kMin) {
-    HWY_ALIGN uint8_t totals[kByteBlock];
+    HWY_ALIGN uint8_t totals[kByteBlock + 16];
     f.kind == ReduceKind::kMax ? ExtremesOfColumns<true>(plan, in, f.flip, totals, n)
                                : ExtremesOfColumns<false>(plan, in, f.flip, totals, n);
     return FlipTo(totals, f.flip, out, n);

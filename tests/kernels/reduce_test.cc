@@ -214,7 +214,7 @@ Shape RandomBytesShape(Random& random) {
   for (int d = 0; d < rank; ++d) {
     const bool last = d == rank - 1;
     shape.push_back(static_cast<int32_t>(
-        last ? random.Pick<int64_t>({1, 3, 15, 16, 17, 33, 63, 64, 65, 96, 200, 257, 300})
+        last ? random.Pick<int64_t>({1, 3, 7, 15, 16, 17, 33, 40, 63, 64, 65, 96, 200, 257, 300})
              : random.Pick<int64_t>({1, 2, 5, 7, rank == 2 ? 700 : 40})));
   }
   return shape;
