@@ -31,7 +31,7 @@ class GemmS8Emitter : public Assembler {
   explicit GemmS8Emitter(const GemmS8Spec& spec)
       : Assembler(spec.isa),
         spec_(spec),
-        walk_(*this, spec.depth, GroupValues(spec.isa), spec.rolled,
+        walk_(*this, spec.depth, spec.group_values(), spec.rolled,
               {a_, w_, rax, rbx, {r8, r9, r10, r11}, count_, r13}),
         // When the depth is done, no sum is in these temporaries (MaxS8TileRows).
         tail_(*this, spec.tail,
@@ -51,8 +51,7 @@ class GemmS8Emitter : public Assembler {
     // A pair product's addition waits one cycle for the one before; but steps of a single row, few
     // instructions by narrow weights, are taken several at a time, which spares half of a loop's.
     const bool several = HasDotProduct(spec_.isa) || (spec_.narrow && tile.rows == 1);
-    chains_ =
-        several ? SumChains(tile.rows * tile.vectors, DepthGroups(spec_.depth, spec_.isa)) : 1;
+    chains_ = several ? SumChains(tile.rows * tile.vectors, DepthGroups(spec_)) : 1;
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums());
     if (spec_.flips) LoadConst(kFlip(), 0x80808080u);
@@ -165,7 +164,7 @@ class GemmS8Emitter : public Assembler {
     }
     for (int row = 0; row < tile_.rows; ++row) {
       const int b = broadcast(row);
-      if (spec_.to_the_byte && values < GroupValues(spec_.isa)) {
+      if (spec_.to_the_byte && values < spec_.group_values()) {
         LoadPart(b, walk_.RowValue(row, displacement), values);
       } else {
         LoadGroup(b, walk_.RowValue(row, displacement));
@@ -255,20 +254,15 @@ class GemmS8Emitter : public Assembler {
   SumTailEmitter tail_;
 };
 
-// Bytes of a vector's bias and tail constants.
-int64_t VectorConstantsBytes(const GemmS8Spec& spec) {
-  return int64_t{1 + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
-}
-
 }  // namespace
 
 std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " m", spec.amx_rows, " x", int{spec.across}, " b", int{spec.to_the_byte}, " p",
-      int{spec.constants_apart}, " r", int{spec.rolled}, " w", int{spec.prefetch_weights}, " k",
-      spec.depth.outer, '*', spec.depth.outer_step);
+      " q", int{spec.byte_pairs}, " m", spec.amx_rows, " x", int{spec.across}, " b",
+      int{spec.to_the_byte}, " p", int{spec.constants_apart}, " r", int{spec.rolled}, " w",
+      int{spec.prefetch_weights}, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const auto& group : spec.again)
     key += internal::Join(" again", group.offset, '+', group.length);
@@ -278,7 +272,11 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   return key + spec.tail.key();
 }
 
-int64_t DepthGroups(const DepthRuns& depth, Isa isa) { return depth.steps(GroupValues(isa)); }
+int64_t DepthGroups(const GemmS8Spec& spec) { return spec.depth.steps(spec.group_values()); }
+
+int64_t VectorConstantsBytes(const GemmS8Spec& spec) {
+  return int64_t{1 + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
+}
 
 bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {
   const VectorIsa isa(spec.isa);
@@ -287,10 +285,12 @@ bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {
 }
 
 int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
-  const int64_t groups = DepthGroups(spec.depth, spec.isa) + std::ssize(spec.again);
+  const int64_t groups = DepthGroups(spec) + std::ssize(spec.again);
   int64_t vector = groups * spec.weight_bytes();
   if (!spec.constants_apart) vector += VectorConstantsBytes(spec);
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector)));
+  const int64_t table =
+      spec.byte_pairs ? ((int64_t{1} << vectors) + groups) * int64_t{sizeof(int32_t)} : 0;
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector + table)));
 }
 
 int64_t ConstantsBytes(const GemmS8Spec& spec, int vectors) {

@@ -18,9 +18,6 @@
 
 namespace fuselite::jit {
 
-// The values in a group of four bytes.
-inline int GroupValues(Isa isa) { return HasDotProduct(isa) ? 4 : 2; }
-
 struct GemmS8Spec {
   Isa isa = Isa::kAvx2;
   // In values; each run is read in whole groups, so up to three bytes behind its end, unless
@@ -42,6 +39,8 @@ struct GemmS8Spec {
   // layers of 49 rows take 4% less than by int16, of 64 as long, of 100 and more 3% to 6% longer.
   // They lie in half of the memory, too: EfficientNet-B0 grows by 18.6 MiB instead of 21.4.
   bool narrow = false;
+  // Products of unsigned bytes by int8 in pairs, without dot products (gemm_byte_pairs_emitter.h).
+  bool byte_pairs = false;
   bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2; tiles have one row
   // With a requantization, bias and constants of the tail lie apart from the weights.
@@ -50,6 +49,8 @@ struct GemmS8Spec {
   int amx_rows = 0;
   SumTail tail;
 
+  // The values in a group of four bytes.
+  int group_values() const { return HasDotProduct(isa) || byte_pairs ? 4 : 2; }
   // How many bytes a vector's weights take for one group of the depth.
   int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
 };
@@ -70,7 +71,9 @@ struct GemmS8Args {
 using GemmS8Function = void(GemmS8Args* args);  // the arguments are consumed
 
 // The groups in one pass over the depth.
-int64_t DepthGroups(const DepthRuns& depth, Isa isa);
+int64_t DepthGroups(const GemmS8Spec& spec);
+// Bytes of a vector's bias and tail constants.
+int64_t VectorConstantsBytes(const GemmS8Spec& spec);
 // Whether the last of a tile's vectors, with so many channels, is computed as half of a vector of
 // 64 bytes: in half the time on cores that halve the larger ones (Zen 4), and elsewhere in no more.
 // Its constants are those of a vector of that width, at the whole one's place.

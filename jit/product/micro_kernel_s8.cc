@@ -1,9 +1,11 @@
 #include <algorithm>
 
+#include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
 #include "kernels/product/tiling.h"
 #include "kernels/source/flipped_rows.h"
+#include "kernels/source/split_rows.h"
 
 namespace fuselite::jit {
 
@@ -23,6 +25,8 @@ constexpr int64_t kSharedWeights = 32 << 10;
 constexpr int64_t kRowsWorthFlipping = 4;
 // The most rows by which pair products read weights narrow (GemmS8Spec::narrow).
 constexpr int64_t kRowsByNarrow = 64;
+// What two groups of byte pairs take, some of them wide (S8TileCycles).
+constexpr double kCyclesOfBytePairs = 2.2;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
 constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
@@ -47,10 +51,11 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
   kernel->depth_ = depth.depth();
-  kernel->groups_ = DepthGroups(depth, isa);
   GemmS8Spec& spec = kernel->spec_;
   spec.isa = isa;
   spec.depth = depth;
+  spec.byte_pairs = kernel->format_.byte_pairs;
+  kernel->groups_ = DepthGroups(spec);
   spec.a_step = problem->left.row;
   spec.a_runs = problem->left_runs;
   spec.out_step = problem->out.row * problem->out_row_bytes;
@@ -63,7 +68,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
   const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
-  spec.narrow = !HasDotProduct(isa) && (few_rows || kernel->shares_) &&
+  spec.narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_) &&
                 f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
@@ -71,7 +76,9 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   problem->rest = kernel->tail_.rest;
   spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&
                          spec.tail.requantization.has_value();
+  if (spec.byte_pairs) FUSELITE_RETURN_IF_ERROR(kernel->SplitBlocks(problem));
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
+  if (spec.byte_pairs) return Shared(kernel);
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
   if (one_row) return Shared(kernel);
@@ -99,18 +106,33 @@ const kernels::MicroKernel* MicroKernelS8::many_rows() const {
   return amx_twin_ ? amx_twin_.get() : this;
 }
 
-void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
+bool MicroKernelS8::RowsAreRuns(const ProductProblem& problem) const {
   const DepthRuns& depth = spec_.depth;
-  const bool rows_are_runs =
-      depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0;
-  if (!spec_.flips || !isa_.features.has(Trait::kTwoVectorPorts) || !rows_are_runs ||
-      problem->groups > 1 || problem->grid.rows() < kRowsWorthFlipping) {
+  return depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0 &&
+         problem.groups == 1;
+}
+
+void MicroKernelS8::TakeFormedRows(const ProductProblem& problem) {
+  spec_.flips = false;
+  spec_.a_step = problem.left.row;
+  spec_.a_runs = problem.left_runs;
+}
+
+void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
+  if (!spec_.flips || !isa_.features.has(Trait::kTwoVectorPorts) || !RowsAreRuns(*problem) ||
+      problem->grid.rows() < kRowsWorthFlipping) {
     return;
   }
-  problem->FormLeft(kernels::FlipRowsFor(isa_.features), depth_);
-  spec_.flips = false;
-  spec_.a_step = problem->left.row;
-  spec_.a_runs = problem->left_runs;
+  problem->FormLeft(kernels::FlipRowsFor(isa_.features), depth_, depth_);
+  TakeFormedRows(*problem);
+}
+
+Status MicroKernelS8::SplitBlocks(ProductProblem* problem) {
+  if (!RowsAreRuns(*problem)) return Unsupported("rows are no runs of bytes");
+  const bool is_signed = format_.type == DataType::kInt8;
+  problem->FormLeft(kernels::SplitRowsFor(isa_.features, is_signed), depth_, 3 * depth_);
+  TakeFormedRows(*problem);
+  return Status();
 }
 
 void MicroKernelS8::CenterWeights(int64_t group_channels) {
@@ -118,8 +140,7 @@ void MicroKernelS8::CenterWeights(int64_t group_channels) {
   const bool amx = isa_.features.has(Feature::kAmxInt8);
   if (!isa_.dot || amx || !format_.outliers || WeightsOffset() == 0) return;
   const DepthRuns& depth = spec_.depth;
-  std::vector<TermGroup> again =
-      GroupsOfTerms(depth, GroupValues(isa_.features), *format_.outliers);
+  std::vector<TermGroup> again = GroupsOfTerms(depth, spec_.group_values(), *format_.outliers);
   const int64_t vectors = (group_channels + isa_.lanes() - 1) / isa_.lanes();
   const double steps = static_cast<double>(std::ssize(again) * vectors) * kCyclesOfProduct;
   const auto runs = static_cast<double>(depth.outer * std::ssize(depth.runs));
@@ -130,6 +151,7 @@ void MicroKernelS8::CenterWeights(int64_t group_channels) {
 }
 
 int MicroKernelS8::max_rows(int vectors) const {
+  if (spec_.byte_pairs) return MaxBytePairRows(vectors);
   return amx_ ? MaxAmxTileRows(spec_, vectors) : MaxS8TileRows(isa_, vectors);
 }
 
@@ -169,6 +191,7 @@ std::string MicroKernelS8::target() const {
 
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
   if (amx_) return AmxTileCycles(spec_, rows, vectors);
+  if (spec_.byte_pairs) return S8TileCycles(groups_, kCyclesOfBytePairs, rows, vectors);
   return isa_.dot ? S8TileCycles(groups_ + std::ssize(spec_.again), 1, rows, vectors)
                   : PairTileCycles(groups_, rows, vectors);
 }
@@ -207,8 +230,8 @@ Status MicroKernelS8::EmitOwn(std::span<const Tile> tiles, const std::string& na
     spec_.amx_rows = AmxBlockRows(spec_, tiles.front().rows);
     shapes_ = ShapesOf(spec_);
   }
-  FUSELITE_ASSIGN_OR_RETURN(
-      code_, amx_ ? EmitAmxGemm(spec_, tiles, name) : EmitGemmS8(spec_, tiles, name));
+  const auto emit = amx_ ? EmitAmxGemm : spec_.byte_pairs ? EmitBytePairs : EmitGemmS8;
+  FUSELITE_ASSIGN_OR_RETURN(code_, emit(spec_, tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) call_.entries[i] = code_->entry<GemmS8Function>(i);
   call_.tail.set_layer(tail_.layer_bytes());
   return Status();
@@ -241,8 +264,8 @@ std::string MicroKernelS8::layout() const {
   std::string text =
       internal::Join("s8 k", spec_.depth.outer, " t", static_cast<int>(format_.type), '.',
                      static_cast<int>(format_.weights_type), " z", format_.weights_zero_point, " g",
-                     GroupValues(isa_.features), " n", int{spec_.narrow}, " s",
-                     int{SignedActivations()}, " h", int{halves});
+                     spec_.group_values(), " q", int{spec_.byte_pairs}, " n", int{spec_.narrow},
+                     " s", int{SignedActivations()}, " h", int{halves});
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
   if (centered_) text += " centered";
   for (const auto& group : spec_.again) text += internal::Join(' ', group.offset);

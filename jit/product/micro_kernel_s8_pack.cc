@@ -2,9 +2,11 @@
 #include <array>
 #include <cstring>
 
+#include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
 #include "jit/product/weight_rows.h"
+#include "kernels/product/byte_pairs.h"
 #include "kernels/product/tiling.h"
 
 namespace fuselite::jit {
@@ -55,6 +57,22 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   PackParts(
       right, panel,
       {.biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes});
+  if (spec_.byte_pairs) OrderGroups(panel, to);
+}
+
+// The values that wide vectors are multiplied by are 128 smaller.
+void MicroKernelS8::OrderGroups(const PanelChannels& panel, std::byte* to) const {
+  std::byte* const weights = to + int64_t{panel.vectors} * isa_.bytes;
+  const std::vector<std::byte> packed(
+      weights, weights + groups_ * int64_t{panel.vectors} * spec_.weight_bytes());
+  auto* const table = reinterpret_cast<int32_t*>(to + BytePairTableAt(spec_, panel.vectors));
+  const std::span counts(table, size_t{1} << panel.vectors);
+  const std::span order(table + counts.size(), static_cast<size_t>(groups_));
+  const std::span biases(reinterpret_cast<int32_t*>(to),
+                         static_cast<size_t>(panel.vectors * isa_.lanes()));
+  kernels::OrderByPairs(isa_.features, {packed.data(), groups_, panel.vectors}, weights, order,
+                        counts, biases);
+  for (int32_t& place : order) place *= spec_.group_values();
 }
 
 void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelChannels& panel,
@@ -65,7 +83,7 @@ void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelCh
 void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& panel,
                               const PanelParts& to) const {
   const bool whole = to.biases != nullptr && to.weights != nullptr;
-  if (whole && isa_.dot && !centered_ && (right.k_step == 1 || right.n_step == 1)) {
+  if (whole && TakesQuads() && !centered_ && (right.k_step == 1 || right.n_step == 1)) {
     return PackQuads(right, panel, to);
   }
   const ByteGroups form = WeightGroups();
@@ -157,8 +175,8 @@ void MicroKernelS8::PackQuadWeights(const RightMatrix& right, const PanelChannel
 void MicroKernelS8::PackTail(const int32_t* sums, std::span<const int64_t> channels,
                              const PanelChannels& panel, int v, const int32_t* bias,
                              const PanelParts& to) const {
-  const int32_t s0 = isa_.dot ? WeightsOffset() : 0;
-  const bool shifted = isa_.dot && format_.type == DataType::kInt8 && !SignedActivations();
+  const int32_t s0 = TakesQuads() ? WeightsOffset() : 0;
+  const bool shifted = TakesQuads() && format_.type == DataType::kInt8 && !SignedActivations();
   const int64_t u0 = format_.zero_point + (shifted ? 128 : 0);
   const auto of_sum = static_cast<uint32_t>(-u0), of_all = static_cast<uint32_t>(depth_ * u0 * s0);
   auto* const biases = reinterpret_cast<int32_t*>(to.biases + v * isa_.bytes);
@@ -176,7 +194,7 @@ void MicroKernelS8::PackTail(const int32_t* sums, std::span<const int64_t> chann
 
 ByteGroups MicroKernelS8::WeightGroups() const {
   const uint8_t flip = format_.weights_type == DataType::kUInt8 && !centered_ ? 0x80 : 0;
-  if (isa_.dot) return {.shape = ByteGroups::kQuads, .flip = flip};
+  if (TakesQuads()) return {.shape = ByteGroups::kQuads, .flip = flip};
   if (spec_.narrow) return {.shape = ByteGroups::kPairs, .flip = flip};
   return {.shape = ByteGroups::kWidePairs, .flip = flip, .offset = WeightsOffset()};
 }

@@ -23,7 +23,7 @@ class MicroKernelS16 final : public kernels::MicroKernel {
   int lanes() const override { return isa_.lanes(); }
   int max_rows(int vectors) const override { return MaxS8TileRows(isa_, vectors); }
   double TileCycles(int rows, int vectors) const override {
-    return PairTileCycles(DepthGroups(spec_.depth, spec_.isa), rows, vectors);
+    return PairTileCycles(DepthGroups(spec_), rows, vectors);
   }
   int64_t row_bytes() const override { return spec_.depth.FreshBytes(spec_.a_step, 2); }
   int64_t small_block_bytes() const override { return 32 << 10; }

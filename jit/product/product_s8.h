@@ -25,6 +25,7 @@ struct ProductFormatS8 {
   int32_t zero_point = 0, weights_zero_point = 0;
   bool flips = false;           // the activations are int8 in memory and read by dot products
   bool to_the_byte = false;     // ByteSource
+  bool byte_pairs = false;      // FitsBytePairs(): rows are split for GemmS8Spec::byte_pairs
   bool constant_right = false;  // weights and biases are constants
   // The weights are constants, and a product of other rows, in another signature, may have the same
   // ones: pair products of many rows take them narrow (GemmS8Spec::narrow), as those of one row.
@@ -56,7 +57,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
   int64_t row_bytes() const override {
-    return spec_.depth.FreshBytes(spec_.a_step, isa_.dot ? 1 : 2);
+    return spec_.depth.FreshBytes(spec_.a_step, spec_.byte_pairs ? 3 : isa_.dot ? 1 : 2);
   }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
@@ -78,7 +79,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // AVX-VNNI), which is more than memory gives. Pair products share what
   // ProductFormatS8::shares_panels says.
   const kernels::MicroKernel* many_rows() const override;
-  bool goes_across() const override { return !amx_; }
+  bool goes_across() const override { return !amx_ && !spec_.byte_pairs; }
   // What the weights' zero point adds to every sum of the row.
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
@@ -100,6 +101,14 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // Has blocks of rows flipped before their panels pass, where that takes less than flipping each
   // group of bytes in every panel.
   void FlipBlocks(kernels::ProductProblem* problem);
+  // Has blocks of rows split into the forms of byte pairs.
+  Status SplitBlocks(kernels::ProductProblem* problem);
+  // Has the tiles read formed rows.
+  void TakeFormedRows(const kernels::ProductProblem& problem);
+  // Whether the depth is one run of neighbouring values, in one group.
+  bool RowsAreRuns(const kernels::ProductProblem& problem) const;
+  // Whether groups of the depth are four bytes.
+  bool TakesQuads() const { return isa_.dot || spec_.byte_pairs; }
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);
   // Whether int8 activations are multiplied as they are, not as uint8, 128 larger.
   bool SignedActivations() const { return amx_ && spec_.flips; }
@@ -124,6 +133,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   };
   void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
+  // Brings a packed panel's groups in the order of byte pairs.
+  void OrderGroups(const kernels::PanelChannels& panel, std::byte* to) const;
   void PackQuads(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
   // PackRowQuads or PackColumnQuads of the whole depth.
@@ -165,6 +176,11 @@ class MicroKernelS8 final : public kernels::MicroKernel {
 // with constant weights of the same type; BATCH_MATMUL of int8. To the bit of the reference.
 Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
                                           const kernels::PlanContext&);
+
+// Whether such a product without dot products is one of byte pairs (GemmS8Spec::byte_pairs): rows
+// of the input as they lie there, of whole groups, by int8 weights, which are constants without
+// -128 and small enough as a rule; enough of all to repay splitting the rows.
+bool FitsBytePairs(const kernels::OpDescription& op, const kernels::ProductDescription& d, Isa isa);
 
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
 // type, an int32 bias or none.

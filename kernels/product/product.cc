@@ -151,7 +151,7 @@ size_t Product::waiting_bytes() const {
 size_t Product::scratch_bytes() const {
   const LeftForm& form = problem_.left_form;
   if (form.form == nullptr) return waiting_bytes();
-  return waiting_bytes() + static_cast<size_t>(blocks_.tiles * tiling_.rows * form.row_bytes);
+  return waiting_bytes() + static_cast<size_t>(blocks_.tiles * tiling_.rows * form.formed_bytes);
 }
 
 template <class Function>
@@ -184,12 +184,13 @@ const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile
     const std::byte* const from = operands.left + p.left_at + form.left.OfLine(p.grid, line);
     for (int64_t row = begin, count = 0; row < end; row += count) {
       count = form.runs.Together(row, end - row);
-      const bool dense = form.left.row == form.row_bytes;
+      // Rows that follow each other on both sides are one.
+      const bool dense = form.left.row == form.row_bytes && form.formed_bytes == form.row_bytes;
       form.form(
           from + form.runs.Offset(row, form.left.row), to,
-          {.size = dense ? 1 : count, .in_stride = form.left.row, .out_stride = form.row_bytes},
+          {.size = dense ? 1 : count, .in_stride = form.left.row, .out_stride = form.formed_bytes},
           dense ? count * form.row_bytes : form.row_bytes);
-      to += count * form.row_bytes;
+      to += count * form.formed_bytes;
     }
   });
   return formed - first - p.left_at;

@@ -17,10 +17,11 @@ namespace fuselite::kernels {
 // Another form of the left rows, of which the tiles of many panels read the same: each block's rows
 // are brought into it in scratch memory before the panels pass, rather than by every tile.
 struct LeftForm {
-  // Brings `run_bytes` bytes at each index of `runs` into that form, of the same length.
+  // Brings `run_bytes` bytes at each index of `runs` into that form.
   void (*form)(const std::byte* in, std::byte* out, const CopyDim& runs,
                int64_t run_bytes) = nullptr;  // null: rows are read as they are
-  int64_t row_bytes = 0;                      // of a row; formed ones follow each other
+  int64_t row_bytes = 0;                      // of a row
+  int64_t formed_bytes = 0;                   // of a formed one; these follow each other
   // Where the rows are as they are; ProductProblem says where formed ones would be.
   RowSteps left;
   RowRuns runs;
@@ -48,10 +49,14 @@ struct ProductProblem {
   std::string name;                  // "conv"
 
   int64_t group_channels() const { return channels / groups; }
-  // Has the tiles read rows of `row_bytes` bytes that `form` made.
-  void FormLeft(decltype(LeftForm::form) form, int64_t row_bytes) {
-    left_form = {.form = form, .row_bytes = row_bytes, .left = left, .runs = left_runs};
-    left = DenseSteps(grid, row_bytes);
+  // Has the tiles read rows of `formed_bytes` bytes that `form` made of `row_bytes` each.
+  void FormLeft(decltype(LeftForm::form) form, int64_t row_bytes, int64_t formed_bytes) {
+    left_form = {.form = form,
+                 .row_bytes = row_bytes,
+                 .formed_bytes = formed_bytes,
+                 .left = left,
+                 .runs = left_runs};
+    left = DenseSteps(grid, formed_bytes);
     left_runs = {};
   }
 };

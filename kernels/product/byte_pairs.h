@@ -1,0 +1,37 @@
+// Which weights of 8 bits may be summed in pairs by instructions that saturate at 16 bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "runtime/isa.h"
+
+namespace fuselite::kernels {
+
+// Groups of four int8 weights for each lane of some vectors of 32 bytes, those of all vectors side
+// by side, one group behind the other.
+struct ByteQuads {
+  const std::byte* weights;
+  int64_t groups;
+  int vectors;
+
+  int64_t group_bytes() const { return int64_t{vectors} * 32; }
+};
+
+// A vector of a group is plain where the sum of two neighbouring weights (the first two of a lane,
+// or the last two) times any two values of uint8 fits 16 bits: the positive ones of them sum to 128
+// at most, the negative ones to -128 at least. Else it is wide. Of which kind a group is tell bits:
+// bit v is set where vector v is wide.
+//
+// Writes the groups to `to`, which does not overlap them, those of kind 0 first, then of kind 1 and
+// so on, each kind in order; their numbers to `order`; and how many there are of each kind to
+// `counts`, of 2^vectors kinds. Adds 128 times the sum of each lane's weights in wide vectors to
+// `biases`, which wrap around. The result does not depend on `isa`.
+void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
+                  std::span<int32_t> counts, std::span<int32_t> biases);
+// About which part of the vectors of such quads are wide, from some dozens of them: weights
+// [row][k] of at least 8 rows and 4 terms.
+double PartOfWide(const int8_t* weights, int64_t rows, int64_t depth);
+
+}  // namespace fuselite::kernels
