@@ -129,8 +129,7 @@ void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
 
 Status MicroKernelS8::SplitBlocks(ProductProblem* problem) {
   if (!RowsAreRuns(*problem)) return Unsupported("rows are no runs of bytes");
-  const bool is_signed = format_.type == DataType::kInt8;
-  problem->FormLeft(kernels::SplitRowsFor(isa_.features, is_signed), depth_, 3 * depth_);
+  problem->FormLeft(kernels::SplitRowsFor(isa_.features, spec_.flips), depth_, 3 * depth_);
   TakeFormedRows(*problem);
   return Status();
 }
