@@ -181,7 +181,8 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
 
 std::string MicroKernelS8::types() const {
   if (spec_.tail.dequantization) return "hybrid " + std::string(DataTypeName(format_.weights_type));
-  return std::string(DataTypeName(format_.type));
+  const std::string type(DataTypeName(format_.type));
+  return spec_.byte_pairs ? type + " pairs" : type;
 }
 
 std::string MicroKernelS8::target() const {
