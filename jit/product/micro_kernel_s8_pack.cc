@@ -1,12 +1,12 @@
 // How panels of 8-bit weights are packed.
 #include <array>
 #include <cstring>
+#include <memory>
 
 #include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
 #include "jit/product/weight_rows.h"
-#include "kernels/product/byte_pairs.h"
 #include "kernels/product/tiling.h"
 
 namespace fuselite::jit {
@@ -54,24 +54,24 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
   const int64_t groups = groups_ + std::ssize(spec_.again);
   const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups;
-  PackParts(
-      right, panel,
-      {.biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes});
-  if (spec_.byte_pairs) OrderGroups(panel, to);
+  PanelParts parts{
+      .biases = to, .weights = to + biases_bytes, .constants = to + biases_bytes + weights_bytes};
+  if (!spec_.byte_pairs) return PackParts(right, panel, parts);
+  const auto unordered =
+      std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(weights_bytes));
+  parts.weights = unordered.get();
+  PackParts(right, panel, parts);
+  OrderGroups({unordered.get(), groups_, panel.vectors}, to);
 }
 
 // The values that wide vectors are multiplied by are 128 smaller.
-void MicroKernelS8::OrderGroups(const PanelChannels& panel, std::byte* to) const {
-  std::byte* const weights = to + int64_t{panel.vectors} * isa_.bytes;
-  const std::vector<std::byte> packed(
-      weights, weights + groups_ * int64_t{panel.vectors} * spec_.weight_bytes());
-  auto* const table = reinterpret_cast<int32_t*>(to + BytePairTableAt(spec_, panel.vectors));
-  const std::span counts(table, size_t{1} << panel.vectors);
+void MicroKernelS8::OrderGroups(const kernels::ByteQuads& quads, std::byte* panel) const {
+  const auto lanes = static_cast<size_t>(quads.vectors * isa_.lanes());
+  auto* const table = reinterpret_cast<int32_t*>(panel + BytePairTableAt(spec_, quads.vectors));
+  const std::span biases(reinterpret_cast<int32_t*>(panel), lanes);
+  const std::span counts(table, size_t{1} << quads.vectors);
   const std::span order(table + counts.size(), static_cast<size_t>(groups_));
-  const std::span biases(reinterpret_cast<int32_t*>(to),
-                         static_cast<size_t>(panel.vectors * isa_.lanes()));
-  kernels::OrderByPairs(isa_.features, {packed.data(), groups_, panel.vectors}, weights, order,
-                        counts, biases);
+  kernels::OrderByPairs(isa_.features, quads, panel + biases.size_bytes(), order, counts, biases);
   for (int32_t& place : order) place *= spec_.group_values();
 }
 

@@ -12,6 +12,7 @@
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/operator.h"
 #include "kernels/product/byte_groups.h"
+#include "kernels/product/byte_pairs.h"
 #include "kernels/product/micro_kernel.h"
 #include "kernels/product/product.h"
 
@@ -133,8 +134,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   };
   void PackParts(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
-  // Brings a packed panel's groups in the order of byte pairs.
-  void OrderGroups(const kernels::PanelChannels& panel, std::byte* to) const;
+  // Brings a panel's groups in the order of byte pairs; all else of it is packed.
+  void OrderGroups(const kernels::ByteQuads& quads, std::byte* panel) const;
   void PackQuads(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
   // PackRowQuads or PackColumnQuads of the whole depth.

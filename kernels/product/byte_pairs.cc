@@ -1,7 +1,8 @@
 #include "kernels/product/byte_pairs.h"
 
 #include <algorithm>
-#include <cstring>
+#include <array>
+#include <numeric>
 #include <vector>
 
 #undef HWY_TARGET_INCLUDE
@@ -19,6 +20,7 @@ namespace {
 
 constexpr int kMostOfPair = 128, kQuad = 4;
 constexpr int64_t kVector = 32;  // bytes
+constexpr int kMostVectors = 2;
 
 }  // namespace
 }  // namespace fuselite::kernels
@@ -43,7 +45,7 @@ struct HalvesOfPairs {
   }
 };
 
-bool IsPlain(const std::byte* vector) {
+HWY_INLINE bool IsPlain(const std::byte* vector) {
   const Pairs d;
   const auto zero = hn::Zero(d);
   auto most = zero, least = zero;
@@ -56,13 +58,41 @@ bool IsPlain(const std::byte* vector) {
   return hn::AllFalse(d, hn::Gt(hn::Max(most, hn::Neg(least)), bound));
 }
 
-void AddWide(const std::byte* vector, int32_t* biases) {
+HWY_INLINE void AddWide(const std::byte* vector, int32_t* biases) {
   const hn::RepartitionToWide<Pairs> d;
   for (int64_t at = 0; at < kVector; at += static_cast<int64_t>(2 * hn::Lanes(Pairs()))) {
     const HalvesOfPairs of(vector + at);
     const auto sums = PairSums(hn::Add(of.first, of.second));
     int32_t* const to = biases + at / kQuad;
     hn::StoreU(hn::Add(hn::LoadU(d, to), hn::ShiftLeft<7>(sums)), d, to);
+  }
+}
+
+// All groups in one call: a call for each vector would take longer than its comparison.
+void FindKinds(const ByteQuads& quads, uint8_t* kinds) {
+  const std::byte* vector = quads.weights;
+  for (int64_t i = 0; i < quads.groups; ++i) {
+    int kind = 0;
+    for (int v = 0; v < quads.vectors; ++v, vector += kVector) {
+      kind |= static_cast<int>(!IsPlain(vector)) << v;
+    }
+    kinds[i] = static_cast<uint8_t>(kind);
+  }
+}
+
+void MoveGroups(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
+                std::byte* to, int32_t* biases) {
+  const hn::CappedTag<uint8_t, kVector> d;
+  for (const int32_t i : order) {
+    const std::byte* const group = quads.weights + i * quads.group_bytes();
+    for (int64_t at = 0; at < quads.group_bytes(); at += static_cast<int64_t>(hn::Lanes(d))) {
+      const auto* const from = reinterpret_cast<const uint8_t*>(group + at);
+      hn::StoreU(hn::LoadU(d, from), d, reinterpret_cast<uint8_t*>(to + at));
+    }
+    for (int v = 0; v < quads.vectors; ++v) {
+      if (kinds[i] >> v & 1) AddWide(group + v * kVector, biases + v * (kVector / kQuad));
+    }
+    to += quads.group_bytes();
   }
 }
 
@@ -79,20 +109,27 @@ bool IsPlainPair(int first, int second) {
          std::min(first, 0) + std::min(second, 0) >= -kMostOfPair;
 }
 
-bool IsPlainByBytes(const std::byte* vector) {
-  for (int64_t at = 0; at < kVector; at += 2) {
-    if (!IsPlainPair(static_cast<int8_t>(vector[at]), static_cast<int8_t>(vector[at + 1]))) {
-      return false;
+void FindKindsByBytes(const ByteQuads& quads, uint8_t* kinds) {
+  const auto* weights = reinterpret_cast<const int8_t*>(quads.weights);
+  for (int64_t i = 0; i < quads.groups; ++i) {
+    kinds[i] = 0;
+    for (int64_t at = 0; at < quads.group_bytes(); at += 2, weights += 2) {
+      if (!IsPlainPair(weights[0], weights[1])) kinds[i] |= 1 << at / kVector;
     }
   }
-  return true;
 }
 
-void AddWideByBytes(const std::byte* vector, int32_t* biases) {
-  for (int64_t at = 0; at < kVector; ++at) {
-    const auto more = static_cast<uint32_t>(128 * static_cast<int8_t>(vector[at]));
-    int32_t& bias = biases[at / kQuad];
-    bias = static_cast<int32_t>(static_cast<uint32_t>(bias) + more);
+void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
+                       std::byte* to, int32_t* biases) {
+  for (const int32_t i : order) {
+    const std::byte* const group = quads.weights + i * quads.group_bytes();
+    to = std::copy_n(group, quads.group_bytes(), to);
+    for (int64_t at = 0; at < quads.group_bytes(); ++at) {
+      if ((kinds[i] >> at / kVector & 1) == 0) continue;
+      const auto more = static_cast<uint32_t>(128 * static_cast<int8_t>(group[at]));
+      int32_t& bias = biases[at / kQuad];
+      bias = static_cast<int32_t>(static_cast<uint32_t>(bias) + more);
+    }
   }
 }
 
@@ -100,32 +137,17 @@ void AddWideByBytes(const std::byte* vector, int32_t* biases) {
 
 void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
                   std::span<int32_t> counts, std::span<int32_t> biases) {
-  constexpr auto kIsPlain = FUSELITE_SIMD_TABLE(IsPlain);
-  constexpr auto kAddWide = FUSELITE_SIMD_TABLE(AddWide);
-  const auto is_plain = isa.has_vectors() ? kIsPlain.For(isa) : IsPlainByBytes;
-  const auto add_wide = isa.has_vectors() ? kAddWide.For(isa) : AddWideByBytes;
-  const auto group = [&](int64_t i) { return quads.weights + i * quads.group_bytes(); };
+  constexpr auto kFindKinds = FUSELITE_SIMD_TABLE(FindKinds);
+  constexpr auto kMoveGroups = FUSELITE_SIMD_TABLE(MoveGroups);
   std::vector<uint8_t> kinds(static_cast<size_t>(quads.groups));
+  (isa.has_vectors() ? kFindKinds.For(isa) : FindKindsByBytes)(quads, kinds.data());
   std::ranges::fill(counts, 0);
-  for (int64_t i = 0; i < quads.groups; ++i) {
-    for (int v = 0; v < quads.vectors; ++v) {
-      const std::byte* const vector = group(i) + v * kVector;
-      if (is_plain(vector)) continue;
-      kinds[i] |= static_cast<uint8_t>(1 << v);
-      add_wide(vector, biases.data() + v * (kVector / kQuad));
-    }
-    ++counts[kinds[i]];
-  }
-  auto next = order.begin();
-  for (size_t kind = 0; kind < counts.size(); ++kind) {
-    for (int32_t i = 0; i < quads.groups; ++i) {
-      if (kinds[i] == kind) *next++ = i;
-    }
-  }
-  for (const int32_t i : order) {
-    std::memcpy(to, group(i), static_cast<size_t>(quads.group_bytes()));
-    to += quads.group_bytes();
-  }
+  for (const uint8_t kind : kinds) ++counts[kind];
+  std::array<int32_t, 1 << kMostVectors> next{};
+  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0);
+  for (int32_t i = 0; i < quads.groups; ++i) order[next[kinds[i]]++] = i;
+  (isa.has_vectors() ? kMoveGroups.For(isa) : MoveGroupsByBytes)(quads, order, kinds.data(), to,
+                                                                 biases.data());
 }
 
 double PartOfWide(const int8_t* weights, int64_t rows, int64_t depth) {

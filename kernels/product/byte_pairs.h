@@ -14,7 +14,7 @@ namespace fuselite::kernels {
 struct ByteQuads {
   const std::byte* weights;
   int64_t groups;
-  int vectors;
+  int vectors;  // 1 or 2
 
   int64_t group_bytes() const { return int64_t{vectors} * 32; }
 };
