@@ -66,7 +66,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
 
 // The values that wide vectors are multiplied by are 128 smaller.
 void MicroKernelS8::OrderGroups(const kernels::ByteQuads& quads, std::byte* panel) const {
-  const auto lanes = static_cast<size_t>(quads.vectors * isa_.lanes());
+  const size_t lanes = static_cast<size_t>(quads.vectors) * static_cast<size_t>(isa_.lanes());
   auto* const table = reinterpret_cast<int32_t*>(panel + BytePairTableAt(spec_, quads.vectors));
   const std::span biases(reinterpret_cast<int32_t*>(panel), lanes);
   const std::span counts(table, size_t{1} << quads.vectors);
