@@ -74,11 +74,14 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
+  if (spec.byte_pairs) {
+    FUSELITE_RETURN_IF_ERROR(kernel->SplitBlocks(problem));
+    FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
+    return Shared(kernel);
+  }
   spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&
                          spec.tail.requantization.has_value();
-  if (spec.byte_pairs) FUSELITE_RETURN_IF_ERROR(kernel->SplitBlocks(problem));
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  if (spec.byte_pairs) return Shared(kernel);
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
   if (one_row) return Shared(kernel);

@@ -44,7 +44,7 @@ void LookupEmitter::Emit(std::span<const LookupBytes> all, std::span<const int> 
     return;
   }
   while (!all.empty()) {
-    const size_t together = std::clamp<size_t>(all.size(), 1, std::max<size_t>(1, spare.size()));
+    const size_t together = std::min(all.size(), std::max<size_t>(1, spare.size()));
     Shuffle(all.first(together), spare.first(std::min(together, spare.size())));
     all = all.subspan(together);
   }

@@ -41,7 +41,7 @@ class LookupEmitter {
   // Byte x becomes table[x], in each of `all`. `spare`: vector registers, clobbered, none of which
   // is another argument's. Shuffles of so many registers are emitted side by side: each waits for
   // the one before of its own, and a core whose scheduler is full of those that wait finds no
-  // others (Zen 3: 80 bytes take 35 cycles instead of 66).
+  // others (Zen 3: a depthwise layer of 112x112x32 takes 195 us instead of 211).
   void Emit(std::span<const LookupBytes> all, std::span<const int> spare);
 
  private:

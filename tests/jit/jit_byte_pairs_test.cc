@@ -32,13 +32,11 @@ void FillValues(TestTensor& values, Random& random) {
   }
 }
 
-OpTester RandomProduct(Random& random, Weights kind) {
-  const auto depth = static_cast<int32_t>(4 * random.Int(8, 50));
-  const auto units = static_cast<int32_t>(random.Int(32, 90));
-  const auto width = static_cast<int32_t>(random.Int(1, 9)), height = (16 + width) / width;
+OpTester RandomProduct(Random& random, Weights kind, const Shape& input, int32_t units) {
   const DataType type = DataType::kInt8;
+  const int32_t depth = input[3], width = input[2];
   TestTensor values({.type = type,
-                     .shape = {1, height, width, depth},
+                     .shape = input,
                      .quantization = RandomQuantization(random, 1, false, -128, 127)},
                     random.Int(0, 3));
   FillValues(values, random);
@@ -59,6 +57,13 @@ OpTester RandomProduct(Random& random, Weights kind) {
   output.scales = {output.scale() * 40};
   tester.Output(type, output);
   return tester;
+}
+
+OpTester RandomProduct(Random& random, Weights kind) {
+  const auto depth = static_cast<int32_t>(4 * random.Int(8, 50));
+  const auto units = static_cast<int32_t>(random.Int(32, 90));
+  const auto width = static_cast<int32_t>(random.Int(1, 9)), height = (16 + width) / width;
+  return RandomProduct(random, kind, {1, height, width, depth}, units);
 }
 
 bool IsOfBytePairs(const OpTester& tester) {
@@ -98,6 +103,19 @@ TEST(JitBytePairsTest, ChannelsAtTheEndsEqualTheReference) {
     ASSERT_TRUE(tester.Infer().ok());
     CompareInt8(tester, random);
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Lines of one row by weights beyond 32 KiB, whose constants lie apart from them elsewhere.
+TEST(JitBytePairsTest, LinesOfOneRowEqualTheReference) {
+  for (const Shape& input : {Shape{1, 40, 1, 260}, Shape{1, 40, 2, 260}, Shape{40, 1, 1, 260}}) {
+    Random random(input[2]);
+    OpTester tester = RandomProduct(random, Weights::kSmall, input, 160);
+    tester.params<kernels::Conv2DParams>().stride_w = input[2];
+    tester.params<kernels::Conv2DParams>().stride_h = input[2];
+    ASSERT_TRUE(tester.Infer().ok());
+    EXPECT_TRUE(IsOfBytePairs(tester));
+    CompareInt8(tester, random);
   }
 }
 
