@@ -57,7 +57,6 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
       empty ? op.op->candidates.last(1) : op.op->candidates;
   Choice choice;
   if (!emission.ok() && !all.empty()) choice.refusals.push_back({"jit", emission.message()});
-  choice.status = Internal("no candidate");
   // Ranks count the JIT's candidates even where it is off, so that they mean the same.
   choice.rank =
       static_cast<int>(all.size() - emitters.size() + op.op->candidates.size() - own.size());
@@ -77,7 +76,7 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
       ++choice.rank;
     }
   }
-  choice.status = choice.status.In(op.op->name);
+  choice.status = (choice.status.ok() ? Internal("no candidate") : choice.status).In(op.op->name);
   return choice;
 }
 

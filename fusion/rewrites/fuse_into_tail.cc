@@ -20,12 +20,15 @@ bool SumsBehindTable(const Node& owner, const Stages& stages) {
 
 bool FuseThrough(Graph& graph, NodeId id, NodeId owner, ValueId flowing, RewriteContext& context) {
   std::optional<Stages> stages = AsStages(graph, id, flowing);
-  Node fused = graph.node(owner);
-  if (!stages) {
+  const bool quantized = !stages;
+  if (quantized) {
+    // Said before the stages are made: a table of 256 values takes 4 us.
+    if (!graph.node(owner).op->product_inputs) return false;
     stages = AsQuantizedStages(graph, id, flowing);
-    if (!stages || SumsBehindTable(fused, *stages)) return false;
-    if (!RequantizeInTail(graph, owner, &fused)) return false;
+    if (!stages || SumsBehindTable(graph.node(owner), *stages)) return false;
   }
+  Node fused = graph.node(owner);
+  if (quantized && !RequantizeInTail(graph, owner, &fused)) return false;
   if (!AppendStages(*stages, &fused)) return false;
   const kernels::OpDescription before = graph.Describe(owner);
   fused.outputs = graph.node(id).outputs;

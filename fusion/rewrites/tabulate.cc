@@ -30,7 +30,7 @@ class RegionFinder {
   Region Find() {
     Region best;
     while (region_.nodes.size() <= kMaxNodes) {
-      const std::vector<ValueId> open = OpenInputs();
+      const std::vector<ValueId>& open = OpenInputs();
       if (open.empty() || !std::ranges::all_of(open, [&](ValueId v) { return Flows(v); })) break;
       if (open.size() == 1 && IsByte(graph_.value(open[0]).info)) {
         best = region_;
@@ -58,21 +58,22 @@ class RegionFinder {
  private:
   bool Has(NodeId id) const { return std::ranges::find(region_.nodes, id) != region_.nodes.end(); }
 
-  // What the region reads and does not make; the value that is made last is the last.
-  std::vector<ValueId> OpenInputs() const {
-    std::vector<ValueId> open;
+  // What the region reads and does not make; the value that is made last is the last. Holds until
+  // it is asked for again.
+  const std::vector<ValueId>& OpenInputs() {
+    open_.clear();
     for (NodeId id : region_.nodes) {
       for (ValueId v : graph_.node(id).inputs) {
         if (IsScalar(v)) continue;
-        if (!Has(graph_.producer(v))) open.push_back(v);
+        if (!Has(graph_.producer(v))) open_.push_back(v);
       }
     }
-    SortUnique(&open);
-    if (open.size() == 1) return open;
-    std::ranges::sort(open, [&](ValueId a, ValueId b) {
+    SortUnique(&open_);
+    if (open_.size() == 1) return open_;
+    std::ranges::sort(open_, [&](ValueId a, ValueId b) {
       return graph_.Precedes(graph_.producer(a), graph_.producer(b));
     });
-    return open;
+    return open_;
   }
 
   bool IsScalar(ValueId v) const {
@@ -97,6 +98,7 @@ class RegionFinder {
   const Graph& graph_;
   const Shape& shape_;
   Region region_;
+  std::vector<ValueId> open_;  // OpenInputs()
 };
 
 // Runs the region's nodes, which are in their order, on all codes of the root, with the reference

@@ -166,7 +166,8 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
         format_.weights_type == DataType::kUInt8 || format_.weights_zero_point != 0;
     const SumBounds bounds{.products = depth_ * 255 * (wide_weights ? 255 : 128),
                            .bias = format_.largest_bias,
-                           .at_run_time = !format_.constant_right};
+                           .at_run_time = !format_.constant_right,
+                           .rows = problem.grid.rows()};
     const SumRuns runs{.whole_vectors = problem.group_channels() % isa_.lanes() == 0,
                        .rows = RowsOfRuns(problem)};
     tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds, runs);

@@ -89,12 +89,13 @@ enum RequantizationForm : int32_t {
   kWideForm = -4,
 };
 
-// How large sums get: without their bias, and biases.
+// How large sums get: without their bias, and biases; and how many there are.
 struct SumBounds {
   int64_t products = 0, bias = 0;
   // Whether weights or biases come with each run. Then `bias` bounds no values but what floats are
   // found for: vectors with greater biases take the wide form.
   bool at_run_time = false;
+  int64_t rows = INT64_MAX;  // of sums that a run computes
 };
 
 // Makes the constants.

@@ -83,7 +83,8 @@ class TailEmitter {
   void Tanh(int v);                                              // 0, 1, 2
   void TimesHalfPlus(int v, const OddQuotient& h, float limit);  // 0, 1, 2, 3
   void Divide(int v, int by, int t);                             // `by` too
-  void InverseRoot(int v);                                       // 0, 1
+  void InverseRoot(int v);                                       // 0, 1, 2, 3
+  void InverseRootOf12Bits(int v);                               // 0, 1, 2, 3
   void SelectNegative(int v, int when_negative);                 // none; -0 is negative
   void SelectBelowZero(int v, int when_below);                   // 1; -0 is not below
   void Horner(int result, int x, std::span<const float> coefficients);

@@ -154,8 +154,8 @@ std::optional<Line> FitLine(const SignedTable& f, int first, int last, int bits,
     const int32_t rise = 256 * v * scaled >> 16;
     if (f(v) > -128) low = std::max(low, (f(v) - 1) * one - rise);
     if (f(v) < 127) high = std::min(high, (f(v) + 1) * one - rise);
+    if (low >= high) return std::nullopt;
   }
-  if (low >= high) return std::nullopt;
   return Line{static_cast<int16_t>(scaled), static_cast<int16_t>((low + high) / 2)};
 }
 

@@ -125,12 +125,12 @@ void VectorHalfUnits(int count, float offset, float* half_units) {
 //   start + (k - 1) drift + f scale - scale,
 // and what the sum before it is, scale more. The fractions' sign bit is flipped, so that they
 // compare and become floats; kMargin is added to them, which `start` takes back.
-void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, const float* half_units,
+void VectorBoundsOfLanes(const ScaleLanes& lanes, size_t count, int steps, const float* half_units,
                          LaneBounds* bounds) {
   const Floats d;
   const Words dw;
   const auto margin = hn::Set(dw, LaneBounds::kMargin);
-  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
+  for (size_t at = 0; at < count; at += hn::Lanes(d)) {
     const auto scale = hn::Load(d, lanes.scale.data() + at);
     const auto unit = hn::Mul(scale, hn::Set(d, 0x1p-32f));
     const auto drift = hn::Load(d, lanes.drift.data() + at);
@@ -139,7 +139,7 @@ void VectorBoundsOfLanes(const ScaleLanes& lanes, int count, const float* half_u
     const auto distance = hn::Load(dw, lanes.distance.data() + at);
     auto fraction = hn::Add(hn::Load(dw, lanes.fraction.data() + at), margin), least = fraction;
     auto low = hn::Set(d, -FLT_MAX), high = hn::Set(d, FLT_MAX);
-    for (int k = 0; k < count; ++k) {
+    for (int k = 0; k < steps; ++k) {
       const auto line = hn::MulAdd(hn::Set(d, kStepNumbers[k]), drift, start);
       const auto before = hn::MulAdd(hn::ConvertTo(d, fraction), unit, line);
       const auto bound = hn::Add(before, hn::Set(d, half_units[k]));
@@ -177,13 +177,13 @@ struct DoubleBounds {
   }
 };
 
-void VectorPairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest,
+void VectorPairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, size_t count,
                         const LaneBounds* above, const LaneBounds* below, float offset,
                         bool has_sign, LanePairs* pairs) {
   const Doubles d;
   const hn::Rebind<float, Doubles> df;
   pairs->found = 0;
-  for (size_t at = 0; at < kStepLanes; at += hn::Lanes(d)) {
+  for (size_t at = 0; at < count; at += hn::Lanes(d)) {
     const auto steps =
         hn::Add(hn::Load(d, queries.above.data() + at), hn::Load(d, queries.below.data() + at));
     DoubleBounds bounds{hn::Set(d, has_sign ? 0.0 : -INFINITY),
@@ -307,14 +307,17 @@ HalfUnits::HalfUnits(int count, float offset, Isa isa) : count(count) {
   kHalfUnits.For(isa)(count, offset, of_steps[0].data());
 }
 
-void BoundsOfLanes(const ScaleLanes& lanes, const HalfUnits& half_units, Isa isa,
+void BoundsOfLanes(const ScaleLanes& lanes, int count, const HalfUnits& half_units, Isa isa,
                    LaneBounds* bounds) {
-  kBoundsOfLanes.For(isa)(lanes, half_units.count, half_units.of_steps[0].data(), bounds);
+  kBoundsOfLanes.For(isa)(lanes, static_cast<size_t>(count), half_units.count,
+                          half_units.of_steps[0].data(), bounds);
 }
 
-void PairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, const LaneBounds* above,
-                  const LaneBounds* below, float offset, bool has_sign, Isa isa, LanePairs* pairs) {
-  kPairsOfLanes.For(isa)(queries, nearest, above, below, offset, has_sign, pairs);
+void PairsOfLanes(const QueryLanes& queries, const ScaleLanes& nearest, int count,
+                  const LaneBounds* above, const LaneBounds* below, float offset, bool has_sign,
+                  Isa isa, LanePairs* pairs) {
+  kPairsOfLanes.For(isa)(queries, nearest, static_cast<size_t>(count), above, below, offset,
+                         has_sign, pairs);
 }
 
 ScaleTry ScaleTry::Of(const ScaleLanes& lanes, int lane, const StepPlaces& places, float scale) {

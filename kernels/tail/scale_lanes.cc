@@ -26,10 +26,11 @@ LaneSearch::LaneSearch(std::span<const FloatScaleQuery> queries, Isa isa) : quer
     above = std::max(above, below);
     below = 0;
   }
-  if (above > 0) BoundsOfLanes(nearest_, above_.emplace(above, offset, isa), isa, &upper_);
-  if (below > 0) BoundsOfLanes(nearest_, below_.emplace(below, -offset, isa), isa, &lower_);
-  PairsOfLanes(lanes_, nearest_, above_ ? &upper_ : nullptr, below_ ? &lower_ : nullptr, offset,
-               q.addend_has_sign, isa, &pairs_);
+  const auto count = static_cast<int>(queries.size());
+  if (above > 0) BoundsOfLanes(nearest_, count, above_.emplace(above, offset, isa), isa, &upper_);
+  if (below > 0) BoundsOfLanes(nearest_, count, below_.emplace(below, -offset, isa), isa, &lower_);
+  PairsOfLanes(lanes_, nearest_, count, above_ ? &upper_ : nullptr, below_ ? &lower_ : nullptr,
+               offset, q.addend_has_sign, isa, &pairs_);
 }
 
 bool LaneSearch::certain(int i) const {
