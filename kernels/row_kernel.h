@@ -57,25 +57,39 @@ std::unique_ptr<Kernel> MakeRowKernel(std::string name, const OpDescription& op,
       });
 }
 
-// As MakeRowKernel(), of other types, without a tail: `body(args, x, y)` has rows of In and of Out.
-// `scratch_bytes` is what `body` needs at args.scratch.
+// As MakeRowsKernel(), of other types, without a tail: `body(args, x, y, rows)` has rows of In and
+// of Out, which are as far apart as those of the operator's tensors. `scratch_bytes` is what `body`
+// needs at args.scratch.
 template <class In, class Out, class Body>
-std::unique_ptr<Kernel> MakeQuantizedRowKernel(std::string name, const OpDescription& op,
-                                               int weight, size_t scratch_bytes, Body body) {
+std::unique_ptr<Kernel> MakeTypedRowsKernel(std::string name, const OpDescription& op, int weight,
+                                            int64_t together, size_t scratch_bytes, Body body) {
   const TensorInfo& in = op.inputs[0];
   const int64_t channels = in.shape.dim(-1);
   const Work work{.units = channels ? in.elements() / channels : 0,
                   .grain = GrainFor(channels * weight),
                   .scratch_bytes = scratch_bytes};
-  return MakeKernel(std::move(name), work,
-                    [body = std::move(body), pitch = in.pitch(), out_pitch = op.outputs[0].pitch()](
-                        const KernelArgs& args, int64_t begin, int64_t end) {
-                      const auto* x = static_cast<const In*>(args.inputs[0]);
-                      auto* y = static_cast<Out*>(args.outputs[0]);
-                      for (int64_t row = begin; row < end; ++row) {
-                        body(args, x + row * pitch, y + row * out_pitch);
-                      }
-                    });
+  return MakeKernel(
+      std::move(name), work,
+      [together, body = std::move(body), pitch = in.pitch(), out_pitch = op.outputs[0].pitch()](
+          const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* x = static_cast<const In*>(args.inputs[0]);
+        auto* y = static_cast<Out*>(args.outputs[0]);
+        for (int64_t row = begin; row < end; row += together) {
+          const int64_t rows = std::min(together, end - row);
+          body(args, x + row * pitch, y + row * out_pitch, rows);
+        }
+      });
+}
+
+// As MakeTypedRowsKernel(), by single rows: `body(args, x, y)`.
+template <class In, class Out, class Body>
+std::unique_ptr<Kernel> MakeQuantizedRowKernel(std::string name, const OpDescription& op,
+                                               int weight, size_t scratch_bytes, Body body) {
+  return MakeTypedRowsKernel<In, Out>(
+      std::move(name), op, weight, 1, scratch_bytes,
+      [body = std::move(body)](const KernelArgs& args, const In* x, Out* y, int64_t /*rows*/) {
+        body(args, x, y);
+      });
 }
 
 // The shape rule: any type and any rank from 1 up gives its own shape; float32 then has the tail,

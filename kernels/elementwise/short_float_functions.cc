@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <type_traits>
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/elementwise/half_table.h"
@@ -95,6 +96,32 @@ struct LogisticOf {
   }
 };
 
+// The same of float16: half of the time, since one step reduces arguments of at most 18, from where
+// on results round to 0, and the power of two is never denormal.
+struct LogisticOfHalf {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+#if HWY_NATIVE_FMA
+    // e^r for |r| up to ln(2) / 2. Relative error 1.1e-7: every float16 has LiteRT's result.
+    constexpr float kExp[] = {1.0f,         1.0f,          0.499992281f,
+                              0.166671157f, 0.0418905549f, 0.00831247773f};
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const FloatVec one = hn::Set(d, 1.0f), whole = hn::Set(d, 0x1.8p23f);
+    const auto is_small = hn::Lt(x, hn::Set(d, -9.0f));
+    const FloatVec exponent = AtLeast(d, hn::IfThenElse(is_small, x, hn::Neg(x)), -18.0f);
+    // The number of doublings is in the last bits. A NaN of float16 has zeros there, and stays one.
+    const FloatVec sum = hn::MulAdd(exponent, hn::Set(d, 0x1.715476p0f), whole);
+    const FloatVec r = hn::NegMulAdd(hn::Sub(sum, whole), hn::Set(d, 0x1.62e43p-1f), exponent);
+    const auto doublings = hn::ShiftLeft<23>(hn::BitCast(di, sum));
+    const FloatVec power =
+        hn::BitCast(d, hn::Add(hn::BitCast(di, Polynomial(d, r, kExp)), doublings));
+    return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
+#else
+    return LogisticOf::Vector(x);
+#endif
+  }
+};
+
 // x P(x^2) / Q(x^2) up to 4.6, from where on results round to 1. Relative error of the fit 2.8e-8.
 struct TanhOf {
   static HWY_INLINE FloatVec Vector(FloatVec x) {
@@ -141,7 +168,9 @@ ShortFloatMap MapOf(const OpDescription& op) {
   switch (op.op->builtin_code) {
     case tflite::kTfLiteBuiltinCos: return &MapShortFloats<T, CosOf>;
     case tflite::kTfLiteBuiltinFloor: return &MapShortFloats<T, FloorOf>;
-    case tflite::kTfLiteBuiltinLogistic: return &MapShortFloats<T, LogisticOf>;
+    case tflite::kTfLiteBuiltinLogistic:
+      return &MapShortFloats<
+          T, std::conditional_t<std::is_same_v<T, Half>, LogisticOfHalf, LogisticOf>>;
     case tflite::kTfLiteBuiltinRound: return &MapShortFloats<T, RoundOf>;
     case tflite::kTfLiteBuiltinSin: return &MapShortFloats<T, SinOf>;
     case tflite::kTfLiteBuiltinTanh: return &MapShortFloats<T, TanhOf>;

@@ -32,6 +32,13 @@ inline int64_t RowsTogether(int64_t n) {
   return std::clamp<int64_t>(kFloatsTogether / std::max<int64_t>(1, n), 1, kMostTogether);
 }
 
+struct HalfRows {
+  const Half* in;
+  int64_t in_pitch;
+  Half* out;
+  int64_t out_pitch, rows;
+};
+
 }  // namespace fuselite::kernels
 #endif
 
@@ -110,33 +117,31 @@ void SoftmaxRows(const SourceRows& in, const ResultRows& out, int64_t n, float b
   }
 }
 
-// `v` in the first `count` lanes, `other` behind them.
-HWY_INLINE hn::Vec<hn::ScalableTag<float>> FirstOf(size_t count, hn::Vec<hn::ScalableTag<float>> v,
-                                                   hn::Vec<hn::ScalableTag<float>> other) {
+// Rows of float16: `rows` of `n` of them, `pitch` apart in memory and behind each other as floats.
+void WidenRows(const Half* in, int64_t pitch, int64_t rows, int64_t n, float* floats) {
   const hn::ScalableTag<float> d;
-  return count < hn::Lanes(d) ? hn::IfThenElse(hn::FirstN(d, count), v, other) : v;
+  for (int64_t r = 0; r < rows; ++r, in += pitch, floats += n) {
+    ForVectors(d, static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+      StoreUpTo(LoadShortFloats(d, in + i, count), d, floats + i, count);
+    });
+  }
+}
+void NarrowRows(const float* floats, int64_t rows, int64_t n, Half* out, int64_t pitch) {
+  const hn::ScalableTag<float> d;
+  for (int64_t r = 0; r < rows; ++r, out += pitch, floats += n) {
+    ForVectors(d, static_cast<size_t>(n), [&](size_t i, size_t count) HWY_ATTR {
+      StoreShortFloats(d, LoadUpTo(d, floats + i, count), out + i, count);
+    });
+  }
 }
 
-// As the reference: exponentials are rounded before they are divided, their sum is not.
-void SoftmaxRowHalf(const Half* in, Half* out, size_t n, float beta) {
-  const hn::ScalableTag<float> d;
-  const auto lowest = hn::Set(d, -Half::kMax), scale = hn::Set(d, beta);
-  auto largest = lowest, sum = hn::Zero(d);
-  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
-    const auto x = LoadShortFloats(d, in + i, count);
-    largest = StdMax(largest, FirstOf(count, x, lowest));
-  });
-  largest = hn::MaxOfLanes(d, largest);
-  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
-    const auto x = LoadShortFloats(d, in + i, count);
-    const auto power = VecExpNonPositive(d, hn::Mul(hn::Sub(x, largest), scale));
-    StoreShortFloats(d, power, out + i, count);
-    sum = hn::Add(sum, FirstOf(count, power, hn::Zero(d)));
-  });
-  sum = hn::SumOfLanes(d, sum);
-  ForVectors(d, n, [&](size_t i, size_t count) HWY_ATTR {
-    StoreShortFloats(d, hn::Div(LoadShortFloats(d, out + i, count), sum), out + i, count);
-  });
+// `floats` has room for all of them.
+void SoftmaxRowsHalf(const HalfRows& rows, int64_t n, float beta, float* floats) {
+  const bool dense_in = rows.in_pitch == n, dense_out = rows.out_pitch == n;
+  const int64_t all = rows.rows * n;
+  WidenRows(rows.in, rows.in_pitch, dense_in ? 1 : rows.rows, dense_in ? all : n, floats);
+  SoftmaxRows({floats, n, rows.rows}, {floats, n}, n, beta);
+  NarrowRows(floats, dense_out ? 1 : rows.rows, dense_out ? all : n, rows.out, rows.out_pitch);
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -145,6 +150,24 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
+namespace {
+
+// By floats: the reference rounds exponentials to float16 before it divides them, which is two units
+// of the result at most.
+Result<std::unique_ptr<Kernel>> BuildSoftmaxHalf(const OpDescription& op, Isa isa, float beta) {
+  constexpr auto kSoftmaxRowsHalf = FUSELITE_SIMD_TABLE(SoftmaxRowsHalf);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const softmax, kSoftmaxRowsHalf.Require(isa));
+  const int64_t n = op.inputs[0].shape.dim(-1), together = RowsTogether(n);
+  const int64_t in_pitch = op.inputs[0].pitch(), out_pitch = op.outputs[0].pitch();
+  return MakeTypedRowsKernel<Half, Half>(
+      std::string("softmax f16 ") + SimdName(isa), op, 8, together,
+      static_cast<size_t>(together * n) * sizeof(float),
+      [=](const KernelArgs& args, const Half* x, Half* y, int64_t rows) {
+        softmax({x, in_pitch, y, out_pitch, rows}, n, beta, reinterpret_cast<float*>(args.scratch));
+      });
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildSoftmaxHighway(const OpDescription& op,
                                                     const BuildContext& context) {
@@ -153,15 +176,7 @@ Result<std::unique_ptr<Kernel>> BuildSoftmaxHighway(const OpDescription& op,
   if (!is_half && in.type != DataType::kFloat32) return BuildQuantizedSoftmaxHighway(op, context);
   const float beta = op.params.as<SoftmaxParams>().beta;
   if (!(beta >= 0)) return Unsupported("beta is ", beta);
-  if (is_half) {
-    constexpr auto kSoftmaxRowHalf = FUSELITE_SIMD_TABLE(SoftmaxRowHalf);
-    FUSELITE_ASSIGN_OR_RETURN(auto* const row, kSoftmaxRowHalf.Require(context.isa));
-    return MakeQuantizedRowKernel<Half, Half>(
-        std::string("softmax f16 ") + SimdName(context.isa), op, 8, 0,
-        [row, beta, n = in.shape.dim(-1)](const KernelArgs&, const Half* x, Half* y) {
-          row(x, y, n, beta);
-        });
-  }
+  if (is_half) return BuildSoftmaxHalf(op, context.isa, beta);
   constexpr auto kSoftmaxRows = FUSELITE_SIMD_TABLE(SoftmaxRows);
   FUSELITE_ASSIGN_OR_RETURN(auto* const rows, kSoftmaxRows.Require(context.isa));
   const int64_t n = in.shape.dim(-1);
