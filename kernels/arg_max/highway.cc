@@ -1,5 +1,5 @@
 // ARG_MAX and ARG_MIN with vectors: along short rows of bytes several rows at a time, along other
-// rows in two passes, across columns one lane per column.
+// rows in two passes, across columns one lane per column or more.
 #include <cstring>
 
 #include "kernels/arg_max/arg_max.h"
@@ -12,9 +12,9 @@
 #include <hwy/highway.h>
 
 #include "kernels/arg_max/byte_rows-inl.h"
+#include "kernels/arg_max/columns-inl.h"
 #include "kernels/arg_max/long_row-inl.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
 
 #ifndef FUSELITE_KERNELS_ARG_MAX_ONCE_
 #define FUSELITE_KERNELS_ARG_MAX_ONCE_
@@ -81,50 +81,17 @@ void ArgLongRows(const void* in, int64_t, int64_t rows, int64_t size, ArgOutput 
   }
 }
 
-// Values in 32 bits: float for itself, integers as int32.
-template <class T>
-HWY_INLINE auto LoadValues(const T* p, size_t n) {
-  if constexpr (sizeof(T) == 4) {
-    return LoadUpTo(hn::ScalableTag<T>(), p, n);
-  } else {
-    const hn::ScalableTag<int32_t> d;
-    return hn::PromoteTo(d, LoadUpTo(hn::Rebind<T, decltype(d)>(), p, n));
-  }
-}
-
 template <class T, bool max>
-void ArgColumnsOf(const void* in, int64_t columns, int64_t size, int64_t stride, ArgOutput out) {
-  const hn::ScalableTag<int32_t> di;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(di));
-  HWY_ALIGN int32_t found[hn::MaxLanes(di)];
-  for (int64_t c = 0; c < columns; c += lanes) {
-    const T* column = static_cast<const T*>(in) + c;
-    const size_t n = HWY_MIN(columns - c, lanes);
-    auto best = LoadValues(column, n);
-    auto index = hn::Zero(di);
-    for (int64_t i = 1; i < size; ++i) {
-      const auto x = LoadValues(column + i * stride, n);
-      auto better = max ? hn::Gt(x, best) : hn::Lt(x, best);
-      // Any number replaces a NaN.
-      if constexpr (std::is_same_v<T, float>) {
-        better = hn::Or(better, hn::And(hn::IsNaN(best), hn::Eq(x, x)));
-      }
-      best = hn::IfThenElse(better, x, best);
-      index =
-          hn::IfThenElse(hn::RebindMask(di, better), hn::Set(di, static_cast<int32_t>(i)), index);
-    }
-    if (n == static_cast<size_t>(lanes) && !out.wide) {
-      hn::StoreU(index, di, static_cast<int32_t*>(out.data) + c);
-      continue;
-    }
-    hn::Store(index, di, found);
-    for (size_t i = 0; i < n; ++i) out.Set(c + static_cast<int64_t>(i), found[i]);
-  }
+void ArgColumnsOrFew(const void* in, int64_t columns, int64_t size, int64_t stride, ArgOutput out) {
+  const auto lanes = static_cast<int64_t>(hn::Lanes(hn::ScalableTag<int32_t>()));
+  const bool few = columns < lanes && columns == stride;
+  few ? ArgFewColumnsOf<T, max>(in, columns, size, out)
+      : ArgColumnsOf<T, max>(in, columns, size, stride, out);
 }
 
 template <class T, bool max>
 ArgFunctions FunctionsOf() {
-  ArgFunctions functions = {nullptr, &ArgLongRows<T, max>, &ArgColumnsOf<T, max>};
+  ArgFunctions functions = {nullptr, &ArgLongRows<T, max>, &ArgColumnsOrFew<T, max>};
   if constexpr (sizeof(T) == 1) functions.byte_rows = &ArgByteRows<T, max>;
   return functions;
 }
