@@ -44,15 +44,31 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// The vectors of an operand of at least one vector. What is the same for all lanes is made once: a
+// store of bytes might change what it is made of, as far as the compiler knows.
 template <class D, class T>
-HWY_INLINE hn::Vec<D> LoadStrided(D d, const T* data, int stride, int64_t i) {
-  if constexpr (sizeof(T) < sizeof(hn::TFromD<D>)) {  // Half or BFloat16, as floats
-    if (!stride) return hn::Set(d, static_cast<float>(*data));
-    return LoadShortFloats(d, data + i, hn::Lanes(d));
-  } else {
-    return stride ? hn::LoadU(d, data + i) : hn::Set(d, *data);
+class Operands {
+ public:
+  HWY_INLINE Operands(D d, TypedOperand operand)
+      : data_(static_cast<const T*>(operand.data)),
+        strided_(operand.stride != 0),
+        same_(hn::Set(d, static_cast<hn::TFromD<D>>(*data_))) {}
+
+  HWY_INLINE hn::Vec<D> operator()(int64_t i) const {
+    if (!strided_) return same_;
+    const D d;
+    if constexpr (sizeof(T) < sizeof(hn::TFromD<D>)) {  // Half or BFloat16, as floats
+      return LoadShortFloats(d, data_ + i, hn::Lanes(d));
+    } else {
+      return hn::LoadU(d, data_ + i);
+    }
   }
-}
+
+ private:
+  const T* data_;
+  const bool strided_;
+  const hn::Vec<D> same_;
+};
 
 template <class D, class V>
 HWY_INLINE void StoreResult(D d, V v, hn::TFromD<D>* out) {
@@ -83,34 +99,46 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
   }
 }
 
-// Where masks are no registers of their own, truth of 32-bit lanes is narrowed, two vectors
-// together.
+// Where masks are no registers of their own, truth of 16-bit and 32-bit lanes is narrowed, two
+// vectors together.
 template <class Lane>
-inline constexpr bool kNarrowsTruth = sizeof(Lane) == 4 && HWY_TARGET > HWY_AVX3;
+inline constexpr bool kNarrowsTruth = (sizeof(Lane) == 2 || sizeof(Lane) == 4) && HWY_TARGET
+                                                                                      > HWY_AVX3;
 
-// Stores the truth of as many elements as fill two vectors of D, again and again: how many.
-template <class F, class T, class D>
-HWY_INLINE int64_t NarrowTruth(D d, TypedOperand x, TypedOperand y, uint8_t* out, int64_t n) {
-  const hn::RebindToSigned<D> di;
-  const hn::Repartition<int16_t, D> words;
-  const hn::Rebind<uint8_t, decltype(words)> bytes;
-  const hn::Repartition<uint32_t, decltype(bytes)> fours;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto truth = [&](int64_t i) HWY_ATTR {
-    const auto left = LoadStrided(d, static_cast<const T*>(x.data), x.stride, i);
-    const auto right = LoadStrided(d, static_cast<const T*>(y.data), y.stride, i);
-    return hn::BitCast(di, hn::VecFromMask(d, F::Vectors(d, left, right)));
-  };
-  int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto both = hn::ReorderDemote2To(words, truth(i), truth(i + lanes));
+// Two vectors of all ones or zeros, side by side as truth values.
+template <class D, class V>
+HWY_INLINE void StoreTwoTruths(D di, V first, V second, uint8_t* out) {
+  if constexpr (sizeof(hn::TFromD<D>) == 2) {
+    const hn::Repartition<uint8_t, D> bytes;
+    const auto both = hn::ConcatEven(bytes, hn::BitCast(bytes, second), hn::BitCast(bytes, first));
+    hn::StoreU(hn::And(both, hn::Set(bytes, uint8_t{1})), bytes, out);
+  } else {
+    const hn::Repartition<int16_t, D> words;
+    const hn::Rebind<uint8_t, decltype(words)> bytes;
+    const hn::Repartition<uint32_t, decltype(bytes)> fours;
+    const auto both = hn::ReorderDemote2To(words, first, second);
     auto truths = hn::DemoteTo(bytes, hn::And(both, hn::Set(words, int16_t{1})));
     if constexpr (hn::MaxLanes(D()) == 8) {  // blocks of 16 bytes were narrowed one by one
       alignas(16) constexpr int32_t kFrom[] = {0, 2, 1, 3};
       const auto from = hn::SetTableIndices(fours, kFrom);
       truths = hn::BitCast(bytes, hn::TableLookupLanes(hn::BitCast(fours, truths), from));
     }
-    hn::StoreU(truths, bytes, out + i);
+    hn::StoreU(truths, bytes, out);
+  }
+}
+
+// Stores the truth of as many elements as fill two vectors of D, again and again: how many.
+template <class F, class T, class D>
+HWY_INLINE int64_t NarrowTruth(D d, TypedOperand x, TypedOperand y, uint8_t* out, int64_t n) {
+  const hn::RebindToSigned<D> di;
+  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  const Operands<D, T> left(d, x), right(d, y);
+  const auto truth = [&](int64_t i) HWY_ATTR {
+    return hn::BitCast(di, hn::VecFromMask(d, F::Vectors(d, left(i), right(i))));
+  };
+  int64_t i = 0;
+  for (; i + 2 * lanes <= n; i += 2 * lanes) {
+    StoreTwoTruths(di, truth(i), truth(i + lanes), out + i);
   }
   return i;
 }
@@ -123,14 +151,14 @@ HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n)
   using Lane = hn::TFromD<D>;
   constexpr bool kTruth = std::is_same_v<decltype(F::Values(Lane{}, Lane{})), bool>;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto* a = static_cast<const T*>(x.data);
-  const auto* b = static_cast<const T*>(y.data);
   using Result = std::conditional_t<kTruth, uint8_t, T>;
   auto* to = static_cast<Result*>(out);
   if (n < lanes) {
     if constexpr (hn::MaxLanes(D()) * sizeof(Lane) > 8) {
       return RowBy<F, T>(hn::Half<D>(), x, y, out, n);
     }
+    const auto* a = static_cast<const T*>(x.data);
+    const auto* b = static_cast<const T*>(y.data);
     for (int64_t i = 0; i < n; ++i) {
       const Lane left = a[i * x.stride], right = b[i * y.stride];
       to[i] = static_cast<Result>(F::Values(left, right));
@@ -140,8 +168,9 @@ HWY_INLINE void RowBy(D d, TypedOperand x, TypedOperand y, void* out, int64_t n)
   int64_t first = 0;
   if constexpr (kTruth && kNarrowsTruth<Lane>) first = NarrowTruth<F, T>(d, x, y, to, n);
   if (first == n) return;
+  const Operands<D, T> left(d, x), right(d, y);
   for (int64_t i = std::min(first, n - lanes);; i = std::min(i + lanes, n - lanes)) {
-    const auto v = F::Vectors(d, LoadStrided(d, a, x.stride, i), LoadStrided(d, b, y.stride, i));
+    const auto v = F::Vectors(d, left(i), right(i));
     if constexpr (kTruth) {
       StoreTruth(d, v, to + i);
     } else {

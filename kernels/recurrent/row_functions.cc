@@ -6,6 +6,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/row_sums-inl.h"
 #include "kernels/simd_math/simd_math-inl.h"
 
@@ -25,11 +26,35 @@ void ActivateRow(Activation activation, float* values, int64_t n) {
   for (int64_t i = 0; i < n; ++i) values[i] = Activate(activation, values[i]);
 }
 
+// Filters of short memories: their products as one row, each summed in order. A vector of its own,
+// partly filled, took 25 ns for each filter of 5 bytes, and LiteRT 14.
+template <class Load>
+HWY_INLINE void RememberShort(const FilterMemory& f, Load load) {
+  constexpr int64_t kProducts = 512;
+  const hn::ScalableTag<float> d;
+  HWY_ALIGN float products[kProducts];
+  const int64_t together = kProducts / f.memory;
+  for (int64_t begin = 0; begin < f.filters; begin += together) {
+    const int64_t filters = HWY_MIN(together, f.filters - begin), first = begin * f.memory;
+    ForVectors(d, static_cast<size_t>(filters * f.memory), [&](size_t i, size_t n) HWY_ATTR {
+      const int64_t at = first + static_cast<int64_t>(i);
+      StoreUpTo(hn::Mul(load(at, n), LoadUpTo(d, f.state + at, n)), d, products + i, n);
+    });
+    for (int64_t filter = 0; filter < filters; ++filter) {
+      float sum = 0;
+      for (int64_t i = 0; i < f.memory; ++i) sum += products[filter * f.memory + i];
+      f.sums[begin + filter] = sum;
+    }
+  }
+}
+
 // `load(at, count)`: the times from element `at` on.
 template <class Load>
 HWY_INLINE void RememberBy(const FilterMemory& f, Load load) {
+  constexpr int64_t kShort = 10;
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
+  if (f.memory <= kShort && f.memory % lanes != 0) return RememberShort(f, load);
   for (int64_t filter = 0; filter < f.filters; ++filter) {
     const int64_t first = filter * f.memory, last = first + f.memory;
     auto sum = hn::Zero(d);

@@ -136,13 +136,17 @@ HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const ColumnTap* HWY_RES
     const auto x0 = hn::Set(d, xs[x].left_weight), x1 = hn::Set(d, xs[x].right_weight);
     const int64_t left = xs[x].left, right = xs[x].right;
     const int64_t room = out_pitch == channels ? (width - x) * channels : channels;
-    int64_t c = 0;
-    for (; c + lanes <= channels; c += lanes) {
+    const auto whole = [&](int64_t c) HWY_ATTR {
       StoreResult(d, Blend(d, weighted, left + c, right + c, lanes, x0, x1), out + c, lanes);
-    }
-    if (c < channels) {
-      const auto last = Blend(d, weighted, left + c, right + c, channels - c, x0, x1);
-      StoreResult(d, last, out + c, room - c);
+    };
+    int64_t c = 0;
+    for (; c + lanes <= channels; c += lanes) whole(c);
+    if (c == channels) continue;
+    if (c > 0) {
+      // Computes some channels again: parts of vectors of bytes take four times as long.
+      whole(channels - lanes);
+    } else {
+      StoreResult(d, Blend(d, weighted, left, right, channels, x0, x1), out, room);
     }
   }
 }

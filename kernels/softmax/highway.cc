@@ -152,8 +152,8 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-// By floats: the reference rounds exponentials to float16 before it divides them, which is two units
-// of the result at most.
+// By floats: the reference rounds exponentials to float16 before it divides them, which is two
+// units of the result at most.
 Result<std::unique_ptr<Kernel>> BuildSoftmaxHalf(const OpDescription& op, Isa isa, float beta) {
   constexpr auto kSoftmaxRowsHalf = FUSELITE_SIMD_TABLE(SoftmaxRowsHalf);
   FUSELITE_ASSIGN_OR_RETURN(auto* const softmax, kSoftmaxRowsHalf.Require(isa));
