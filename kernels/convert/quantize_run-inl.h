@@ -15,6 +15,7 @@
 
 #include "kernels/convert/quantize_block-inl.h"
 #include "kernels/simd.h"
+#include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -36,25 +37,26 @@ HWY_INLINE hn::Vec<hn::RebindToSigned<D>> QuantizeVector(D d, hn::Vec<D> x, floa
   // Half away from zero: 0.49999997, the largest float below 1/2, carries exactly the halves over,
   // up to the 2^17 that bounds of 16 bits allow.
   const auto half = hn::CopySign(hn::Set(d, 0.49999997f), bounded);
-  return hn::Add(hn::ConvertTo(di, hn::Add(bounded, half)), hn::Set(di, zero_point));
-}
-
-// `n` values, n at most a vector's lanes.
-template <class T>
-HWY_INLINE void QuantizeSome(const float* in, T* out, size_t n, float scale, int32_t zero_point) {
-  constexpr int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<T, decltype(d)> narrow;
-  const auto v = QuantizeVector(d, LoadUpTo(d, in, n), scale, zero_point, kLow, kHigh);
-  StoreUpTo(hn::DemoteTo(narrow, v), narrow, out, n);
+  return hn::Add(TruncatedInRange(hn::Add(bounded, half)), hn::Set(di, zero_point));
 }
 
 template <class T>
 void QuantizeRun(const float* in, T* out, size_t count, float scale, int32_t zero_point) {
-  const size_t lanes = hn::Lanes(hn::ScalableTag<float>());
-  for (size_t i = 0; i < count; i += lanes) {
-    QuantizeSome(in + i, out + i, std::min(lanes, count - i), scale, zero_point);
+  constexpr int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
+  const hn::ScalableTag<float> d;
+  const hn::Rebind<T, decltype(d)> narrow;
+  const auto quantized = [=](auto x) HWY_ATTR {
+    return hn::DemoteTo(
+        hn::Rebind<T, hn::ScalableTag<float>>(),
+        QuantizeVector(hn::ScalableTag<float>(), x, scale, zero_point, kLow, kHigh));
+  };
+  const size_t lanes = hn::Lanes(d);
+  size_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    hn::StoreU(quantized(hn::LoadU(d, in + i)), narrow, out + i);
   }
+  if (i < count)
+    StorePartial(quantized(LoadPartial(d, in + i, count - i)), narrow, out + i, count - i);
 }
 
 // QuantizeRun for bytes, a block at a time by the scale's reciprocal, where a product takes a tenth

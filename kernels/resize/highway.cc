@@ -9,6 +9,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 
 #ifndef FUSELITE_KERNELS_RESIZE_ROW_H_
@@ -64,8 +65,7 @@ HWY_INLINE void StoreResult(D d, hn::Vec<D> value, float* p, size_t n) {
 template <class D>
 HWY_INLINE void StoreResult(D d, hn::Vec<D> value, uint8_t* p, size_t n) {
   const hn::Rebind<uint8_t, D> narrow;
-  const hn::RebindToSigned<D> di;
-  const auto whole = hn::ConvertTo(di, hn::Add(value, hn::Set(d, 0.5f)));
+  const auto whole = TruncatedInRange(hn::Add(value, hn::Set(d, 0.5f)));
   StoreUpTo(hn::DemoteTo(narrow, whole), narrow, p, n);
 }
 
@@ -136,7 +136,7 @@ HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const ColumnTap* HWY_RES
     const auto x0 = hn::Set(d, xs[x].left_weight), x1 = hn::Set(d, xs[x].right_weight);
     const int64_t left = xs[x].left, right = xs[x].right;
     const int64_t room = out_pitch == channels ? (width - x) * channels : channels;
-    const auto whole = [&](int64_t c) HWY_ATTR {
+    const auto whole = [&](int64_t c) FUSELITE_INLINED {
       StoreResult(d, Blend(d, weighted, left + c, right + c, lanes, x0, x1), out + c, lanes);
     };
     int64_t c = 0;

@@ -32,23 +32,6 @@ const Table& OneOverOnePlusTable() {
 
 int32_t Saturate(int64_t x) { return static_cast<int32_t>(std::clamp<int64_t>(x, -32768, 32767)); }
 
-void SoftmaxRow(const Int16Softmax& softmax, const int16_t* in, int16_t* out) {
-  const auto [multiplier, shift] = softmax.scale;
-  const int32_t largest = *std::max_element(in, in + softmax.n);
-  int32_t sum = 0;
-  for (int64_t i = 0; i < softmax.n; ++i) {
-    const int32_t difference = MultiplyByQuantizedMultiplier(in[i] - largest, multiplier, shift);
-    out[i] = (*softmax.exp)(Saturate(int64_t{difference} + 32767));
-    sum += out[i];
-  }
-  const InverseOfSum inverse = Int16Softmax::InverseOf(sum);
-  for (int64_t i = 0; i < softmax.n; ++i) {
-    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
-    const int32_t y = (out[i] * inverse.factor + (1 << (inverse.shift - 1))) >> inverse.shift;
-    out[i] = static_cast<int16_t>(std::min(y, 32767));
-  }
-}
-
 }  // namespace
 
 Status CheckInt16Softmax(const OpDescription& op) {
@@ -75,6 +58,23 @@ Int16Softmax::Int16Softmax(const OpDescription& op)
   scale = ToFixedPoint(scaled / (kReach / kSteps));
 }
 
+void Int16SoftmaxScalarRow(const Int16Softmax& softmax, const int16_t* in, int16_t* out) {
+  const auto [multiplier, shift] = softmax.scale;
+  const int32_t largest = *std::max_element(in, in + softmax.n);
+  int32_t sum = 0;
+  for (int64_t i = 0; i < softmax.n; ++i) {
+    const int32_t difference = MultiplyByQuantizedMultiplier(in[i] - largest, multiplier, shift);
+    out[i] = (*softmax.exp)(Saturate(int64_t{difference} + 32767));
+    sum += out[i];
+  }
+  const InverseOfSum inverse = Int16Softmax::InverseOf(sum);
+  for (int64_t i = 0; i < softmax.n; ++i) {
+    // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
+    const int32_t y = (out[i] * inverse.factor + (1 << (inverse.shift - 1))) >> inverse.shift;
+    out[i] = static_cast<int16_t>(std::min(y, 32767));
+  }
+}
+
 // The sum as 2^k (1 + x).
 InverseOfSum Int16Softmax::InverseOf(int32_t sum) {
   const int zeros = std::countl_zero(static_cast<uint32_t>(sum));
@@ -87,7 +87,7 @@ Result<std::unique_ptr<Kernel>> BuildInt16Softmax(const OpDescription& op) {
   return MakeQuantizedRowKernel<int16_t, int16_t>(
       "softmax int16 reference", op, 8, 0,
       [softmax = Int16Softmax(op)](const KernelArgs&, const int16_t* x, int16_t* y) {
-        SoftmaxRow(softmax, x, y);
+        Int16SoftmaxScalarRow(softmax, x, y);
       });
 }
 

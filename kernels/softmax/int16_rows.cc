@@ -81,11 +81,13 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildInt16SoftmaxHighway(const OpDescription& op, Isa isa) {
   constexpr auto kRow = FUSELITE_SIMD_TABLE(Int16SoftmaxRow);
   FUSELITE_ASSIGN_OR_RETURN(auto* const row, kRow.Require(isa));
+  // A vector takes 60 ns for a row of any few values, and a value by itself 12.
+  constexpr int64_t kShort = 4;
+  const bool is_short = op.inputs[0].shape.dim(-1) <= kShort;
   return MakeQuantizedRowKernel<int16_t, int16_t>(
-      std::string("softmax int16 ") + SimdName(isa), op, 1, 0,
-      [softmax = Int16Softmax(op), row](const KernelArgs&, const int16_t* x, int16_t* y) {
-        row(softmax, x, y);
-      });
+      std::string("softmax int16 ") + (is_short ? "short rows" : SimdName(isa)), op, 1, 0,
+      [softmax = Int16Softmax(op), row = is_short ? &Int16SoftmaxScalarRow : row](
+          const KernelArgs&, const int16_t* x, int16_t* y) { row(softmax, x, y); });
 }
 
 }  // namespace fuselite::kernels

@@ -52,6 +52,8 @@ struct Int16Softmax {
   FixedPoint scale{};  // of differences, to the table's inputs less 32767
   int64_t n;           // elements of a row
 };
+// A row of softmax.n values, one by one.
+void Int16SoftmaxScalarRow(const Int16Softmax& softmax, const int16_t* in, int16_t* out);
 Status CheckInt16Softmax(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildInt16Softmax(const OpDescription& op);
 Result<std::unique_ptr<Kernel>> BuildInt16SoftmaxHighway(const OpDescription& op, Isa isa);
