@@ -10,7 +10,6 @@
 
 #include <hwy/highway.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "kernels/convert/quantize_block-inl.h"
