@@ -102,12 +102,12 @@ HWY_INLINE void StoreTruth(D d, hn::Mask<D> mask, uint8_t* out) {
 // Where masks are no registers of their own, truth of 16-bit and 32-bit lanes is narrowed, two
 // vectors together.
 template <class Lane>
-inline constexpr bool kNarrowsTruth = (sizeof(Lane) == 2 || sizeof(Lane) == 4) && HWY_TARGET
-                                                                                      > HWY_AVX3;
+inline constexpr bool kNarrowsTruth = HWY_TARGET > HWY_AVX3 &&
+                                      (sizeof(Lane) == 2 || sizeof(Lane) == 4);
 
 // Two vectors of all ones or zeros, side by side as truth values.
 template <class D, class V>
-HWY_INLINE void StoreTwoTruths(D di, V first, V second, uint8_t* out) {
+HWY_INLINE void StoreTwoTruths(D, V first, V second, uint8_t* out) {
   if constexpr (sizeof(hn::TFromD<D>) == 2) {
     const hn::Repartition<uint8_t, D> bytes;
     const auto both = hn::ConcatEven(bytes, hn::BitCast(bytes, second), hn::BitCast(bytes, first));
