@@ -27,7 +27,9 @@ void ActivateRow(Activation activation, float* values, int64_t n) {
 }
 
 // Filters of short memories: their products as one row, each summed in order. A vector of its own,
-// partly filled, took 25 ns for each filter of 5 bytes, and LiteRT 14.
+// partly filled, took 25 ns for each filter of 5 bytes, and LiteRT 14; to fill a part of a vector
+// with bytes takes most of that, with floats little.
+constexpr int64_t kShortFloats = 10, kShortBytes = 32;
 template <class Load>
 HWY_INLINE void RememberShort(const FilterMemory& f, Load load) {
   constexpr int64_t kProducts = 512;
@@ -48,13 +50,12 @@ HWY_INLINE void RememberShort(const FilterMemory& f, Load load) {
   }
 }
 
-// `load(at, count)`: the times from element `at` on.
+// `load(at, count)`: the times from element `at` on. Memories up to `longest_short` are short.
 template <class Load>
-HWY_INLINE void RememberBy(const FilterMemory& f, Load load) {
-  constexpr int64_t kShort = 10;
+HWY_INLINE void RememberBy(const FilterMemory& f, int64_t longest_short, Load load) {
   const hn::ScalableTag<float> d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  if (f.memory <= kShort && f.memory % lanes != 0) return RememberShort(f, load);
+  if (f.memory <= longest_short && f.memory % lanes != 0) return RememberShort(f, load);
   for (int64_t filter = 0; filter < f.filters; ++filter) {
     const int64_t first = filter * f.memory, last = first + f.memory;
     auto sum = hn::Zero(d);
@@ -68,8 +69,9 @@ HWY_INLINE void RememberBy(const FilterMemory& f, Load load) {
 
 void RememberFloats(const FilterMemory& f) {
   const auto* times = static_cast<const float*>(f.times);
-  RememberBy(f, [=](int64_t i, size_t n)
-                    HWY_ATTR { return LoadUpTo(hn::ScalableTag<float>(), times + i, n); });
+  RememberBy(f, kShortFloats, [=](int64_t i, size_t n) HWY_ATTR {
+    return LoadUpTo(hn::ScalableTag<float>(), times + i, n);
+  });
 }
 
 void RememberBytes(const FilterMemory& f) {
@@ -78,7 +80,7 @@ void RememberBytes(const FilterMemory& f) {
   const hn::Rebind<int8_t, decltype(d)> narrow;
   const auto* times = static_cast<const int8_t*>(f.times);
   const auto scale = hn::Set(d, f.scale);
-  RememberBy(f, [&](int64_t i, size_t n) HWY_ATTR {
+  RememberBy(f, kShortBytes, [&](int64_t i, size_t n) HWY_ATTR {
     const auto bytes = LoadUpTo(narrow, times + i, n);
     return hn::Mul(hn::ConvertTo(d, hn::PromoteTo(wide, bytes)), scale);
   });
