@@ -18,6 +18,11 @@ namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 void LogSoftmaxRow(const float* in, float* out, size_t n) {
+  if (n == 1) {
+    // 0, or a NaN where the value is none that is finite; by vectors it takes 24 ns.
+    *out = *in - *in;
+    return;
+  }
   const hn::ScalableTag<float> d;
   const auto largest = hn::Set(d, RowMax(in, n));
   const float sum = RowSum(in, n, [&](auto x) HWY_ATTR { return VecExp(d, hn::Sub(x, largest)); });

@@ -139,6 +139,22 @@ TEST(NormalizationTest, ManyEqualValuesHaveAProbabilityOfZero) {
   }
 }
 
+TEST(NormalizationTest, LogSoftmaxOfRowsOfOne) {
+  OpTester tester("LOG_SOFTMAX");
+  tester.Input(TestTensor::Of<float>(kF32, {5, 1}, {3, -2e30f, 0, INFINITY, NAN}));
+  ASSERT_TRUE(tester.Infer().ok());
+  using ::testing::IsNan;
+  for (const char* candidate : {"reference", "highway"}) {
+    const auto outputs = tester.Run(candidate, RunnableIsas().back());
+    if (!outputs.ok()) {
+      EXPECT_EQ(outputs.status().code(), StatusCode::kUnsupported);  // no vector target
+      continue;
+    }
+    EXPECT_THAT((*outputs)[0].values<float>(), ::testing::ElementsAre(0, 0, 0, IsNan(), IsNan()))
+        << candidate;
+  }
+}
+
 TEST(NormalizationTest, ScalarsAreRefused) {
   OpTester tester("SOFTMAX");
   tester.Input(TestTensor({.type = kF32, .shape = {}}));
