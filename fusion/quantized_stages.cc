@@ -47,7 +47,6 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
 }
 
 bool RequantizeInTail(const Graph& graph, NodeId id, Node* host) {
-  if (!host->op->product_inputs) return false;
   if (!host->tail.empty()) return true;
   const kernels::OpDescription op = graph.Describe(id);
   const auto stage =

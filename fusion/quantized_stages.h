@@ -13,7 +13,8 @@ std::optional<Stages> AsQuantizedStages(const Graph& graph, NodeId id, ValueId f
 
 // Gives `host`, a copy of the node that makes `output`, the requantization to it as the first stage
 // of its tail, where it has no tail yet: the node's output is no longer what the operator's own
-// requantization is made for. False for operators that are no products of 8-bit integers.
+// requantization is made for. False for products of other than 8-bit integers. Precondition: `host`
+// is a product (OperatorDef::product_inputs).
 bool RequantizeInTail(const Graph& graph, NodeId id, Node* host);
 
 }  // namespace fuselite::fusion

@@ -22,7 +22,7 @@ bool FuseThrough(Graph& graph, NodeId id, NodeId owner, ValueId flowing, Rewrite
   std::optional<Stages> stages = AsStages(graph, id, flowing);
   const bool quantized = !stages;
   if (quantized) {
-    // Said before the stages are made: a table of 256 values takes 4 us.
+    // Said before the stages are made, of which one may be a table.
     if (!graph.node(owner).op->product_inputs) return false;
     stages = AsQuantizedStages(graph, id, flowing);
     if (!stages || SumsBehindTable(graph.node(owner), *stages)) return false;

@@ -190,8 +190,8 @@ void TailEmitter::InverseRoot(int v) {
 
 // The same from an approximation to 12 bits, which takes a step of the third order,
 // y + y e (1/2 + 3/8 e): a Newton step would leave 1.7 units. Denormal numbers are 0 to the
-// approximation, and multiplied by 2^24 for it. Root and division took 2.4 times as long (8 floats,
-// Zen 3).
+// approximation, and multiplied by 2^24 for it. RSQRT of 56x56x24 floats takes 18.3 us on a Zen 3,
+// and took 26.1 by root and division.
 void TailEmitter::InverseRootOf12Bits(int v) {
   constexpr int kLess = 0x11;  // ordered, quiet
   constexpr float kLeastNormal = 0x1p-126f;

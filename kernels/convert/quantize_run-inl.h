@@ -44,18 +44,10 @@ void QuantizeRun(const float* in, T* out, size_t count, float scale, int32_t zer
   constexpr int32_t kLow = std::numeric_limits<T>::min(), kHigh = std::numeric_limits<T>::max();
   const hn::ScalableTag<float> d;
   const hn::Rebind<T, decltype(d)> narrow;
-  const auto quantized = [=](auto x) HWY_ATTR {
-    return hn::DemoteTo(
-        hn::Rebind<T, hn::ScalableTag<float>>(),
-        QuantizeVector(hn::ScalableTag<float>(), x, scale, zero_point, kLow, kHigh));
-  };
-  const size_t lanes = hn::Lanes(d);
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(quantized(hn::LoadU(d, in + i)), narrow, out + i);
-  }
-  if (i < count)
-    StorePartial(quantized(LoadPartial(d, in + i, count - i)), narrow, out + i, count - i);
+  ForVectors(d, count, [&](size_t i, size_t n) FUSELITE_INLINED {
+    const auto v = QuantizeVector(d, LoadUpTo(d, in + i, n), scale, zero_point, kLow, kHigh);
+    StoreUpTo(hn::DemoteTo(narrow, v), narrow, out + i, n);
+  });
 }
 
 // QuantizeRun for bytes, a block at a time by the scale's reciprocal, where a product takes a tenth

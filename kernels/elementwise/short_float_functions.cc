@@ -83,42 +83,45 @@ struct RoundOf {
     return hn::Add(hn::Round(x), hn::Zero(FloatTag()));
   }
 };
-// An exponential below -9, as LiteRT has it.
-struct LogisticOf {
+// e^x, x at most 9.
+struct PowerOf {
   static HWY_INLINE FloatVec Vector(FloatVec x) {
     const FloatTag d;
-    const FloatVec one = hn::Set(d, 1.0f);
-    const auto is_small = hn::Lt(x, hn::Set(d, -9.0f));
-    const FloatVec at_most_9 = hn::IfThenElse(is_small, x, hn::Neg(x));
-    const ExpParts<FloatTag, FloatVec> parts(d, AtLeast(d, at_most_9, -104.0f));
-    const FloatVec power = TimesPowerOfTwo(d, hn::Add(parts.expm1_r, one), parts.q, parts.whole);
-    return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
+    const ExpParts<FloatTag, FloatVec> parts(d, AtLeast(d, x, -104.0f));
+    return TimesPowerOfTwo(d, hn::Add(parts.expm1_r, hn::Set(d, 1.0f)), parts.q, parts.whole);
   }
 };
-
-// The same of float16: half of the time, since one step reduces arguments of at most 18, from where
-// on results round to 0, and the power of two is never denormal.
-struct LogisticOfHalf {
+// The same of a float16, below -18 at most 2^-25, which rounds to 0: one step reduces it, and the
+// power of two is never denormal.
+struct PowerOfHalf {
   static HWY_INLINE FloatVec Vector(FloatVec x) {
 #if HWY_NATIVE_FMA
-    // e^r for |r| up to ln(2) / 2. Relative error 1.1e-7: every float16 has LiteRT's result.
+    // e^r for |r| up to ln(2) / 2. Relative error 1.1e-7: the logistic function of every float16
+    // has LiteRT's result.
     constexpr float kExp[] = {1.0f,         1.0f,          0.499992281f,
                               0.166671157f, 0.0418905549f, 0.00831247773f};
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
-    const FloatVec one = hn::Set(d, 1.0f), whole = hn::Set(d, 0x1.8p23f);
-    const auto is_small = hn::Lt(x, hn::Set(d, -9.0f));
-    const FloatVec exponent = AtLeast(d, hn::IfThenElse(is_small, x, hn::Neg(x)), -18.0f);
+    const FloatVec whole = hn::Set(d, 0x1.8p23f), bounded = AtLeast(d, x, -18.0f);
     // The number of doublings is in the last bits. A NaN of float16 has zeros there, and stays one.
-    const FloatVec sum = hn::MulAdd(exponent, hn::Set(d, 0x1.715476p0f), whole);
-    const FloatVec r = hn::NegMulAdd(hn::Sub(sum, whole), hn::Set(d, 0x1.62e43p-1f), exponent);
+    const FloatVec sum = hn::MulAdd(bounded, hn::Set(d, 0x1.715476p0f), whole);
+    const FloatVec r = hn::NegMulAdd(hn::Sub(sum, whole), hn::Set(d, 0x1.62e43p-1f), bounded);
     const auto doublings = hn::ShiftLeft<23>(hn::BitCast(di, sum));
-    const FloatVec power =
-        hn::BitCast(d, hn::Add(hn::BitCast(di, Polynomial(d, r, kExp)), doublings));
-    return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
+    return hn::BitCast(d, hn::Add(hn::BitCast(di, Polynomial(d, r, kExp)), doublings));
 #else
-    return LogisticOf::Vector(x);
+    return PowerOf::Vector(x);
 #endif
+  }
+};
+// An exponential below -9, as LiteRT has it.
+template <class Power>
+struct LogisticBy {
+  static HWY_INLINE FloatVec Vector(FloatVec x) {
+    const FloatTag d;
+    const FloatVec one = hn::Set(d, 1.0f);
+    const auto is_small = hn::Lt(x, hn::Set(d, -9.0f));
+    const FloatVec power = Power::Vector(hn::IfThenElse(is_small, x, hn::Neg(x)));
+    return hn::IfThenElse(is_small, power, hn::Div(one, hn::Add(one, power)));
   }
 };
 
@@ -168,9 +171,10 @@ ShortFloatMap MapOf(const OpDescription& op) {
   switch (op.op->builtin_code) {
     case tflite::kTfLiteBuiltinCos: return &MapShortFloats<T, CosOf>;
     case tflite::kTfLiteBuiltinFloor: return &MapShortFloats<T, FloorOf>;
-    case tflite::kTfLiteBuiltinLogistic:
-      return &MapShortFloats<
-          T, std::conditional_t<std::is_same_v<T, Half>, LogisticOfHalf, LogisticOf>>;
+    case tflite::kTfLiteBuiltinLogistic: {
+      using Power = std::conditional_t<std::is_same_v<T, Half>, PowerOfHalf, PowerOf>;
+      return &MapShortFloats<T, LogisticBy<Power>>;
+    }
     case tflite::kTfLiteBuiltinRound: return &MapShortFloats<T, RoundOf>;
     case tflite::kTfLiteBuiltinSin: return &MapShortFloats<T, SinOf>;
     case tflite::kTfLiteBuiltinTanh: return &MapShortFloats<T, TanhOf>;

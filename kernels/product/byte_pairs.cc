@@ -154,8 +154,7 @@ void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int3
 
 double PartOfWide(const int8_t* weights, int64_t rows, int64_t depth) {
   // Places are spread over the depth, and by a prime over the rows. Groups side by side are samples
-  // of one place: they share lines of the cache, and to fetch eight lines for each of 64 samples
-  // took 40 us.
+  // of one place: they share lines of the cache.
   constexpr int64_t kPlaces = 8, kSamples = 8, kBlockStep = 10007;
   constexpr int64_t kLanes = kVector / kQuad;
   const int64_t groups = depth / kQuad, blocks = rows / kLanes;

