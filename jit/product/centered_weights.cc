@@ -11,16 +11,26 @@ namespace {
 using kernels::DepthRuns;
 
 int Signed(int byte) { return static_cast<int8_t>(byte); }
-__m128i Bytes(uint8_t value) { return _mm_set1_epi8(static_cast<char>(value)); }
+__m128i Bytes(int value) { return _mm_set1_epi8(static_cast<char>(value)); }
 __m128i Load(const uint8_t* from) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
 }
 void Store(__m128i value, uint8_t* to) { _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value); }
 
-// What each of `weights`, as int8, has more than the nearest one to its difference.
-__m128i ExcessOf(__m128i weights, __m128i zero_point) {
-  return _mm_sub_epi8(_mm_sub_epi8(weights, zero_point), _mm_subs_epi8(weights, zero_point));
+// The greater of each two int8, which SSE2 has for int16 alone.
+__m128i Max(__m128i x, __m128i y) {
+  const __m128i greater = _mm_cmpgt_epi8(x, y);
+  return _mm_or_si128(_mm_and_si128(greater, x), _mm_andnot_si128(greater, y));
 }
+
+// Sixteen weights, as int8, less the zero point.
+struct Divided {
+  __m128i nearest, excess;
+
+  Divided(__m128i weights, __m128i zero_point, __m128i least)
+      : nearest(Max(_mm_subs_epi8(weights, zero_point), least)),
+        excess(_mm_sub_epi8(_mm_sub_epi8(weights, zero_point), nearest)) {}
+};
 
 bool HasBytes(const TensorInfo& weights) {
   return weights.type == DataType::kUInt8 || weights.type == DataType::kInt8;
@@ -28,13 +38,14 @@ bool HasBytes(const TensorInfo& weights) {
 
 }  // namespace
 
-Centering::Centering(DataType type, int32_t zero_point)
+Centering::Centering(DataType type, int32_t zero_point, int8_t least)
     : flip_(type == DataType::kUInt8 ? 0x80 : 0),
-      zero_point_(static_cast<uint8_t>(zero_point) ^ flip_) {}
+      zero_point_(static_cast<uint8_t>(zero_point) ^ flip_),
+      least_(least) {}
 
 uint8_t Centering::Nearest(uint8_t weight) const {
   const int difference = Signed(weight ^ flip_) - Signed(zero_point_);
-  return static_cast<uint8_t>(std::clamp(difference, -128, 127));
+  return static_cast<uint8_t>(std::clamp<int>(difference, least_, INT8_MAX));
 }
 
 uint8_t Centering::Excess(uint8_t weight) const {
@@ -43,12 +54,12 @@ uint8_t Centering::Excess(uint8_t weight) const {
 
 void Centering::Divide(const uint8_t* weights, int64_t count, uint8_t* nearest,
                        uint8_t* excess) const {
-  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
+  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_), least = Bytes(least_);
   int64_t k = 0;
   for (; k + 16 <= count; k += 16) {
-    const __m128i w = _mm_xor_si128(Load(weights + k), flip);
-    Store(_mm_subs_epi8(w, zero_point), nearest + k);
-    Store(ExcessOf(w, zero_point), excess + k);
+    const Divided divided(_mm_xor_si128(Load(weights + k), flip), zero_point, least);
+    Store(divided.nearest, nearest + k);
+    Store(divided.excess, excess + k);
   }
   for (; k < count; ++k) {
     const uint8_t weight = weights[k];
@@ -58,11 +69,11 @@ void Centering::Divide(const uint8_t* weights, int64_t count, uint8_t* nearest,
 }
 
 void Centering::MarkExcess(const uint8_t* weights, std::span<uint8_t> marks) const {
-  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_);
+  const __m128i flip = Bytes(flip_), zero_point = Bytes(zero_point_), least = Bytes(least_);
   size_t k = 0;
   for (; k + 16 <= marks.size(); k += 16) {
-    const __m128i excess = ExcessOf(_mm_xor_si128(Load(weights + k), flip), zero_point);
-    Store(_mm_or_si128(Load(marks.data() + k), excess), marks.data() + k);
+    const Divided divided(_mm_xor_si128(Load(weights + k), flip), zero_point, least);
+    Store(_mm_or_si128(Load(marks.data() + k), divided.excess), marks.data() + k);
   }
   for (; k < marks.size(); ++k) marks[k] |= Excess(weights[k]);
 }
@@ -77,7 +88,7 @@ bool Centering::HasExcess(const uint8_t* weights, int64_t count) const {
 }
 
 std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescription& description,
-                                                    const TensorInfo& weights) {
+                                                    const TensorInfo& weights, int8_t least) {
   const bool taps =
       std::ranges::any_of(description.parts, [](const auto& part) { return !part.taps.empty(); });
   const int64_t channels = description.channels_out, depth = description.n_step;
@@ -90,10 +101,12 @@ std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescri
   }
   // Asked of every layer each time that it is planned: looking at all weights took EfficientNet-B0
   // int8 1.8 of 16 ms.
-  if (Centering::IsNone(weights.type, zero_point)) return std::vector<int64_t>();
+  if (least == INT8_MIN && Centering::IsNone(weights.type, zero_point)) {
+    return std::vector<int64_t>();
+  }
   std::vector<uint8_t> marks(static_cast<size_t>(depth));
   const auto* values = static_cast<const uint8_t*>(weights.data);
-  const Centering centering(weights.type, zero_point);
+  const Centering centering(weights.type, zero_point, least);
   for (int64_t n = 0; n < channels; ++n) centering.MarkExcess(values + n * depth, marks);
   std::vector<int64_t> terms;
   for (int64_t k = 0; k < depth; ++k) {

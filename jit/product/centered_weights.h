@@ -15,11 +15,12 @@
 
 namespace fuselite::jit {
 
-// The terms, in order, in which some channel's weight less the zero point fits no int8. Absent
-// where the weights are not known, do not lie term by term, or leave more than int8 beside the
-// nearest one that fits.
+// The terms, in order, in which some channel's weight less the zero point is no int8 of `least`
+// (see Centering) or more. Absent where the weights are not known, do not lie term by term, or
+// leave more than int8 beside the nearest one.
 std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescription& description,
-                                                    const TensorInfo& weights);
+                                                    const TensorInfo& weights,
+                                                    int8_t least = INT8_MIN);
 
 // Neighbouring terms: of so many, the first one, and where a row has its value, in bytes.
 struct TermGroup {
@@ -34,15 +35,16 @@ std::vector<TermGroup> GroupsOfTerms(const kernels::DepthRuns& depth, int64_t va
 // Bytes of a type with a zero point taken off.
 class Centering {
  public:
-  // `type`: int8 or uint8.
-  Centering(DataType type, int32_t zero_point);
+  // `type`: int8 or uint8. `least`: the smallest int8 that is used, -128, or -127 where each must
+  // have an opposite.
+  Centering(DataType type, int32_t zero_point, int8_t least = INT8_MIN);
 
   // Whether no weight has an excess, as the zero point is in the middle of the type.
   static bool IsNone(DataType type, int32_t zero_point) {
     return zero_point == (type == DataType::kUInt8 ? 128 : 0);
   }
   // Whether what is left of any weight beside the nearest int8 fits int8, too: all but where the
-  // largest differs from the zero point by 255.
+  // largest is 255 more than the zero point. Of one 255 less than it -128 is left beside -127.
   static bool Divides(DataType type, int32_t zero_point) {
     return zero_point != (type == DataType::kUInt8 ? 0 : -128);
   }
@@ -61,6 +63,7 @@ class Centering {
 
   uint8_t flip_;  // makes int8 of the type
   uint8_t zero_point_;
+  int8_t least_;
 };
 
 // Some channels' weights.

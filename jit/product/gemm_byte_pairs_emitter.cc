@@ -14,8 +14,9 @@ constexpr int kValues = 12, kMagnitudes = 13, kProduct = 14, kOnes = 15;
 constexpr int kWidth = 32;  // bytes of a vector
 constexpr int kInt = sizeof(int32_t);
 
-// The forms of a row.
+// The forms of a row's values: uint8; int8, 128 less; the magnitudes of these.
 enum Form { kUnsigned, kSigned, kMagnitude };
+constexpr uint32_t kSigns = 0x80808080u;  // what makes either of the first two of the other
 
 class BytePairsEmitter : public Assembler {
  public:
@@ -54,9 +55,8 @@ class BytePairsEmitter : public Assembler {
             .channels = (tile_.vectors - 1) * isa().lanes() + tile_.last_lanes,
             .reg = [this](int row, int v) { return acc(row, v); }};
   }
-  Place ValuesAt(int row, Form form) const {
-    const int64_t form_bytes = spec_.a_step / 3;
-    return Place(a_).Plus(group_) + (row * spec_.a_step + form * form_bytes);
+  Place ValuesAt(int row) const {
+    return Place(a_).Plus(group_) + spec_.a_runs.Offset(row, spec_.a_step);
   }
 
   void EmitTile() {
@@ -74,7 +74,7 @@ class BytePairsEmitter : public Assembler {
       EmitGroups(kind);
     }
     tail_.Finish(Sums(), weights_);
-    add(a_, static_cast<uint32_t>(tile_.rows * spec_.a_step));
+    add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
   }
 
@@ -99,24 +99,42 @@ class BytePairsEmitter : public Assembler {
 
   void Multiply(int row, int wide) {
     const auto is_wide = [&](int v) { return (wide >> v & 1) != 0; };
-    if (wide != 0) {
-      vpbroadcastd(Vec(kValues), ptr[ValuesAt(row, kSigned)]);
-      vpbroadcastd(Vec(kMagnitudes), ptr[ValuesAt(row, kMagnitude)]);
-    }
+    if (wide != 0) LoadSigned(row);
     for (int v = 0; v < tile_.vectors; ++v) {
       if (!is_wide(v)) continue;
       vpsignb(Vec(kProduct), Vec(weight(v)), Vec(kValues));
       vpmaddubsw(Vec(kProduct), Vec(kMagnitudes), Vec(kProduct));
       AddProduct(acc(row, v));
     }
-    if (wide + 1 != 1 << tile_.vectors) {
-      vpbroadcastd(Vec(kValues), ptr[ValuesAt(row, kUnsigned)]);
-    }
+    if (wide + 1 != 1 << tile_.vectors) LoadUnsigned(row, wide != 0);
     for (int v = 0; v < tile_.vectors; ++v) {
       if (is_wide(v)) continue;
       vpmaddubsw(Vec(kProduct), Vec(kValues), Vec(weight(v)));
       AddProduct(acc(row, v));
     }
+  }
+
+  void LoadForm(int to, int row, Form form) {
+    vpbroadcastd(Vec(to), ptr[ValuesAt(row) + form * (spec_.a_step / 3)]);
+  }
+
+  // The signed values and their magnitudes.
+  void LoadSigned(int row) {
+    if (spec_.split_rows) {
+      LoadForm(kValues, row, kSigned);
+      LoadForm(kMagnitudes, row, kMagnitude);
+      return;
+    }
+    vpbroadcastd(Vec(kValues), ptr[ValuesAt(row)]);
+    if (!spec_.flips) vpxor(Vec(kValues), Vec(kValues), Const(kSigns));
+    vpabsb(Vec(kMagnitudes), Vec(kValues));
+  }
+
+  // `are_signed`: LoadSigned() brought the same ones.
+  void LoadUnsigned(int row, bool are_signed) {
+    if (spec_.split_rows) return LoadForm(kValues, row, kUnsigned);
+    if (!are_signed) vpbroadcastd(Vec(kValues), ptr[ValuesAt(row)]);
+    if (are_signed || spec_.flips) vpxor(Vec(kValues), Vec(kValues), Const(kSigns));
   }
 
   void AddProduct(int sum) {
@@ -138,7 +156,8 @@ class BytePairsEmitter : public Assembler {
 int MaxBytePairRows(int vectors) { return vectors > 2 ? 0 : (kValues - vectors) / vectors; }
 
 int64_t BytePairTableAt(const GemmS8Spec& spec, int vectors) {
-  return vectors * (DepthGroups(spec) * spec.weight_bytes() + VectorConstantsBytes(spec));
+  const int64_t groups = DepthGroups(spec) + std::ssize(spec.again);
+  return vectors * (groups * spec.weight_bytes() + VectorConstantsBytes(spec));
 }
 
 Result<SharedCode> EmitBytePairs(const GemmS8Spec& spec, std::span<const Tile> tiles,

@@ -260,8 +260,8 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
   std::string key = internal::Join(
       "gemm s8 ", spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows, '*', spec.a_runs.step,
       " o", spec.out_step, " f", int{spec.flips}, " c", int{spec.corrects}, " n", int{spec.narrow},
-      " q", int{spec.byte_pairs}, " m", spec.amx_rows, " x", int{spec.across}, " b",
-      int{spec.to_the_byte}, " p", int{spec.constants_apart}, " r", int{spec.rolled}, " w",
+      " q", int{spec.byte_pairs}, int{spec.split_rows}, " m", spec.amx_rows, " x", int{spec.across},
+      " b", int{spec.to_the_byte}, " p", int{spec.constants_apart}, " r", int{spec.rolled}, " w",
       int{spec.prefetch_weights}, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const auto& group : spec.again)

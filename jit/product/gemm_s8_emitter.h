@@ -28,7 +28,7 @@ struct GemmS8Spec {
   int64_t a_step = 0;       // bytes from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
-  // Dot products: the activations are int8 in memory. AMX multiplies them as they are.
+  // Dot products, byte pairs: the activations are int8 in memory. AMX multiplies them as they are.
   bool flips = false;
   bool corrects = false;  // rows have a correction that is added to their sums
   bool across = false;    // tiles go across
@@ -41,6 +41,7 @@ struct GemmS8Spec {
   bool narrow = false;
   // Products of unsigned bytes by int8 in pairs, without dot products (gemm_byte_pairs_emitter.h).
   bool byte_pairs = false;
+  bool split_rows = false;        // of byte pairs: rows lie in their three forms
   bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2; tiles have one row
   // With a requantization, bias and constants of the tail lie apart from the weights.

@@ -40,6 +40,13 @@ int64_t RowsOfRuns(const ProductProblem& problem) {
   return follow && problem.out_at == 0 && problem.out.row == 1 ? problem.grid.line_rows : 0;
 }
 
+// Panels of byte pairs hold the places of their groups.
+std::string PlacesKey(const DepthRuns& depth) {
+  std::string key = internal::Join('*', depth.outer, '@', depth.outer_step);
+  for (const auto& run : depth.runs) key += internal::Join('@', run.offset);
+  return key;
+}
+
 std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKernelS8> kernel) {
   return kernel;
 }
@@ -75,7 +82,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   kernel->PlanTail(*problem);
   problem->rest = kernel->tail_.rest;
   if (spec.byte_pairs) {
-    FUSELITE_RETURN_IF_ERROR(kernel->SplitBlocks(problem));
+    kernel->SplitBlocks(problem);
     FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
     return Shared(kernel);
   }
@@ -130,14 +137,20 @@ void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
   TakeFormedRows(*problem);
 }
 
-Status MicroKernelS8::SplitBlocks(ProductProblem* problem) {
-  if (!RowsAreRuns(*problem)) return Unsupported("rows are no runs of bytes");
+void MicroKernelS8::SplitBlocks(ProductProblem* problem) {
+  const bool overlap = spec_.a_step < depth_;
+  if (overlap || !RowsAreRuns(*problem) || depth_ % spec_.group_values() != 0) return;
   problem->FormLeft(kernels::SplitRowsFor(isa_.features, spec_.flips), depth_, 3 * depth_);
   TakeFormedRows(*problem);
-  return Status();
+  spec_.split_rows = true;
 }
 
 void MicroKernelS8::CenterWeights(int64_t group_channels) {
+  if (spec_.byte_pairs) {
+    spec_.again = GroupsOfTerms(spec_.depth, spec_.group_values(), *format_.outliers);
+    centered_ = WeightsOffset() != 0 || !spec_.again.empty();
+    return;
+  }
   // Tiles of AMX multiply whole runs.
   const bool amx = isa_.features.has(Feature::kAmxInt8);
   if (!isa_.dot || amx || !format_.outliers || WeightsOffset() == 0) return;
@@ -195,9 +208,9 @@ std::string MicroKernelS8::target() const {
 
 double MicroKernelS8::TileCycles(int rows, int vectors) const {
   if (amx_) return AmxTileCycles(spec_, rows, vectors);
-  if (spec_.byte_pairs) return S8TileCycles(groups_, kCyclesOfBytePairs, rows, vectors);
-  return isa_.dot ? S8TileCycles(groups_ + std::ssize(spec_.again), 1, rows, vectors)
-                  : PairTileCycles(groups_, rows, vectors);
+  const int64_t groups = groups_ + std::ssize(spec_.again);
+  if (spec_.byte_pairs) return S8TileCycles(groups, kCyclesOfBytePairs, rows, vectors);
+  return isa_.dot ? S8TileCycles(groups, 1, rows, vectors) : PairTileCycles(groups_, rows, vectors);
 }
 
 void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count,
@@ -271,6 +284,7 @@ std::string MicroKernelS8::layout() const {
                      spec_.group_values(), " q", int{spec_.byte_pairs}, " n", int{spec_.narrow},
                      " s", int{SignedActivations()}, " h", int{halves});
   for (const auto& run : spec_.depth.runs) text += internal::Join('+', run.length);
+  if (spec_.byte_pairs) text += PlacesKey(spec_.depth);
   if (centered_) text += " centered";
   for (const auto& group : spec_.again) text += internal::Join(' ', group.offset);
   return spec_.constants_apart ? text + " apart" : text + constants_layout();

@@ -61,7 +61,7 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
       std::make_unique_for_overwrite<std::byte[]>(static_cast<size_t>(weights_bytes));
   parts.weights = unordered.get();
   PackParts(right, panel, parts);
-  OrderGroups({unordered.get(), groups_, panel.vectors}, to);
+  OrderGroups({unordered.get(), groups, panel.vectors}, to);
 }
 
 // The values that wide vectors are multiplied by are 128 smaller.
@@ -70,9 +70,25 @@ void MicroKernelS8::OrderGroups(const kernels::ByteQuads& quads, std::byte* pane
   auto* const table = reinterpret_cast<int32_t*>(panel + BytePairTableAt(spec_, quads.vectors));
   const std::span biases(reinterpret_cast<int32_t*>(panel), lanes);
   const std::span counts(table, size_t{1} << quads.vectors);
-  const std::span order(table + counts.size(), static_cast<size_t>(groups_));
+  const std::span order(table + counts.size(), static_cast<size_t>(quads.groups));
   kernels::OrderByPairs(isa_.features, quads, panel + biases.size_bytes(), order, counts, biases);
-  for (int32_t& place : order) place *= spec_.group_values();
+  const std::vector<int32_t> places = GroupPlaces();
+  for (int32_t& group : order) group = places[group];
+}
+
+std::vector<int32_t> MicroKernelS8::GroupPlaces() const {
+  std::vector<int32_t> places;
+  places.reserve(static_cast<size_t>(groups_) + spec_.again.size());
+  for (int64_t i = 0; i < spec_.depth.outer; ++i) {
+    for (const DepthRuns::Run& run : spec_.depth.runs) {
+      const int64_t first = i * spec_.depth.outer_step + run.offset;
+      for (int64_t at = 0; at < run.length; at += spec_.group_values()) {
+        places.push_back(static_cast<int32_t>(first + at));
+      }
+    }
+  }
+  for (const TermGroup& group : spec_.again) places.push_back(static_cast<int32_t>(group.offset));
+  return places;
 }
 
 void MicroKernelS8::PackChannelConstants(const RightMatrix& right, const PanelChannels& panel,
@@ -99,7 +115,7 @@ void MicroKernelS8::PackParts(const RightMatrix& right, const PanelChannels& pan
     std::span<const uint8_t*> rows = weights.rows();
     std::optional<CenteredRows> centered;
     if (centered_) {
-      centered.emplace(rows, depth_, Centering(format_.weights_type, format_.weights_zero_point));
+      centered.emplace(rows, depth_, WeightCentering());
       rows = centered->nearest();
     }
     if (to.biases != nullptr) {
@@ -190,6 +206,11 @@ void MicroKernelS8::PackTail(const int32_t* sums, std::span<const int64_t> chann
   if (half) channels = channels.first(channels.size() / 2);
   tail_.PackConstants(channels, bias, biases,
                       to.constants + int64_t{v} * spec_.tail.constants() * isa_.bytes);
+}
+
+Centering MicroKernelS8::WeightCentering() const {
+  const int8_t least = spec_.byte_pairs ? -INT8_MAX : INT8_MIN;  // weights have an opposite
+  return {format_.weights_type, format_.weights_zero_point, least};
 }
 
 ByteGroups MicroKernelS8::WeightGroups() const {

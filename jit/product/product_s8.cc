@@ -45,31 +45,63 @@ Status CheckInt8Operands(const OpDescription& op) {
   return Status();
 }
 
-bool FitsBytePairs(const OpDescription& op, const ProductDescription& d, Isa isa) {
-  // With so many of them forming the rows takes less than the plain vectors save. Of layers with
-  // more wide ones than that these save little, and packing takes longer: on a Zen 3 layers with a
-  // third of them take 12% less than by int16, with a half as long.
-  constexpr int64_t kLeastRows = 16, kLeastDepth = 32, kLeastChannels = 32;
-  constexpr double kMostWide = 0.4;
-  constexpr uint8_t kWithoutOpposite = 0x80;
-  const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
+namespace {
+
+// Whether products of these sizes repay what byte pairs cost. With so many rows splitting them
+// takes less than the plain vectors save.
+bool IsLargeForBytePairs(const ProductDescription& d) {
+  constexpr int64_t kLeastRows = 16, kLeastDepth = 32, kLeastChannels = 16;
   const kernels::Window& window = d.parts.front().window;
-  if (HasDotProduct(isa) || isa.has(Feature::kAvx512)) return false;
-  if (weights.type != DataType::kInt8 || weights.quantization.zero_point() != 0 ||
-      !kernels::HasConstants(op, op.op->product_inputs->weights, op.op->product_inputs->bias)) {
-    return false;
-  }
-  const bool rows = d.parts.size() == 1 && window.x.filter == 1 && window.y.filter == 1 &&
-                    d.groups == 1 && d.padding.unpadded() && !d.left_transposed;
-  const int64_t count = int64_t{window.x.output} * window.y.output * d.images;
-  if (!rows || d.channels_in % 4 != 0 || d.channels_in < kLeastDepth || count < kLeastRows ||
-      d.channels_out < kLeastChannels) {
-    return false;
-  }
-  const auto* const values = static_cast<const int8_t*>(weights.data);
-  if (kernels::PartOfWide(values, d.channels_out, d.channels_in) > kMostWide) return false;
+  const int64_t depth = d.channels_in * window.x.filter * window.y.filter;
+  const int64_t rows = int64_t{window.x.output} * window.y.output * d.images;
+  return depth >= kLeastDepth && rows >= kLeastRows && d.channels_out >= kLeastChannels;
+}
+
+// The terms in which weights are no bytes with an opposite. Those without a zero point are nearly
+// all such bytes, which their search costs less than their differences.
+std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescription& d,
+                                                         const TensorInfo& weights) {
+  constexpr int8_t kLeast = -INT8_MAX;
+  const int32_t zero_point = weights.quantization.zero_point();
+  const bool is_signed = weights.type == DataType::kInt8;
   const auto bytes = static_cast<size_t>(weights.elements());
-  return std::memchr(values, kWithoutOpposite, bytes) == nullptr;
+  if (is_signed && zero_point == 0 &&
+      std::memchr(weights.data, static_cast<uint8_t>(INT8_MIN), bytes) == nullptr) {
+    return std::vector<int64_t>();
+  }
+  // What is left beside kLeast of the weight that is farthest below has none.
+  if (zero_point == (is_signed ? INT8_MAX : UINT8_MAX)) return std::nullopt;
+  return TermsOfOutliers(d, weights, kLeast);
+}
+
+}  // namespace
+
+std::optional<std::vector<int64_t>> TermsOfBytePairs(const OpDescription& op,
+                                                     const ProductDescription& d, Isa isa) {
+  // Of layers with more wide vectors than that plain ones save little, and packing takes longer: on
+  // a Zen 3 layers with a third of them take 12% less than by int16, with a half as long.
+  constexpr double kMostWide = 0.4;
+  // Of so many groups one is multiplied twice.
+  constexpr int64_t kGroupsOfOutlier = 8, kGroup = 4;
+  const kernels::ProductInputs& inputs = *op.op->product_inputs;
+  const TensorInfo& weights = op.inputs[inputs.weights];
+  if (HasDotProduct(isa) || isa.has(Feature::kAvx512)) return std::nullopt;
+  if (weights.type != DataType::kInt8 && weights.type != DataType::kUInt8) return std::nullopt;
+  if (!kernels::HasConstants(op, inputs.weights, inputs.bias) || d.groups != 1 ||
+      d.left_transposed || d.volume || !IsLargeForBytePairs(d)) {
+    return std::nullopt;
+  }
+  const auto flip = static_cast<uint8_t>(weights.type == DataType::kUInt8 ? 0x80 : 0);
+  const kernels::SampledWeights rows{
+      .values = static_cast<const uint8_t*>(weights.data),
+      .rows = d.channels_out,
+      .depth = weights.elements() / d.channels_out,
+      .flip = flip,
+      .zero_point = static_cast<int8_t>(weights.quantization.zero_point() - flip)};
+  if (kernels::PartOfWide(rows) > kMostWide) return std::nullopt;
+  auto terms = TermsWithoutOpposite(d, weights);
+  if (terms && std::ssize(*terms) * kGroupsOfOutlier * kGroup > rows.depth) return std::nullopt;
+  return terms;
 }
 
 Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
@@ -88,7 +120,9 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
   const bool is_linear = kernels::TailIsLinear(tail.tail);
-  const bool byte_pairs = FitsBytePairs(op, d, context.isa);
+  std::optional<std::vector<int64_t>> outliers = TermsOfBytePairs(op, d, context.isa);
+  const bool byte_pairs = outliers.has_value();
+  if (!byte_pairs) outliers = TermsOfOutliers(d, weights);
   kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, context.isa,
                                                        HasDotProduct(context.isa) || byte_pairs);
   ProductFormatS8 format{.type = in.type,
@@ -99,7 +133,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
                          .to_the_byte = source.to_the_byte,
                          .byte_pairs = byte_pairs,
                          .constant_right = kernels::HasConstants(op, inputs.weights, inputs.bias),
-                         .outliers = TermsOfOutliers(d, weights),
+                         .outliers = std::move(outliers),
                          .largest_bias = 0,
                          .tail = std::move(tail.tail),
                          .floats = std::nullopt,

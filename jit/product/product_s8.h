@@ -26,12 +26,13 @@ struct ProductFormatS8 {
   int32_t zero_point = 0, weights_zero_point = 0;
   bool flips = false;           // the activations are int8 in memory and read by dot products
   bool to_the_byte = false;     // ByteSource
-  bool byte_pairs = false;      // FitsBytePairs(): rows are split for GemmS8Spec::byte_pairs
+  bool byte_pairs = false;      // for GemmS8Spec::byte_pairs
   bool constant_right = false;  // weights and biases are constants
   // The weights are constants, and a product of other rows, in another signature, may have the same
   // ones: pair products of many rows take them narrow (GemmS8Spec::narrow), as those of one row.
   bool shares_panels = false;
-  // TermsOfOutliers() of the weights; absent where it is not known.
+  // TermsOfOutliers() of the weights; absent where it is not known. Of byte pairs those that
+  // TermsOfBytePairs() gives.
   std::optional<std::vector<int64_t>> outliers{};
   int64_t largest_bias = 0;  // absolute
   kernels::Tail tail;        // of the sums, unless there are `floats`
@@ -58,7 +59,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
   int64_t row_bytes() const override {
-    return spec_.depth.FreshBytes(spec_.a_step, spec_.byte_pairs ? 3 : isa_.dot ? 1 : 2);
+    return spec_.depth.FreshBytes(spec_.a_step, spec_.split_rows ? 3 : TakesQuads() ? 1 : 2);
   }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
@@ -97,13 +98,13 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
   // Has weights packed without their zero point where the steps of their outliers take less than
-  // the sums of rows that the zero point needs otherwise.
+  // the sums of rows that the zero point needs otherwise, and always for byte pairs.
   void CenterWeights(int64_t group_channels);
   // Has blocks of rows flipped before their panels pass, where that takes less than flipping each
   // group of bytes in every panel.
   void FlipBlocks(kernels::ProductProblem* problem);
-  // Has blocks of rows split into the forms of byte pairs.
-  Status SplitBlocks(kernels::ProductProblem* problem);
+  // Has blocks of rows split into the forms of byte pairs, where they are runs of whole groups.
+  void SplitBlocks(kernels::ProductProblem* problem);
   // Has the tiles read formed rows.
   void TakeFormedRows(const kernels::ProductProblem& problem);
   // Whether the depth is one run of neighbouring values, in one group.
@@ -126,6 +127,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // The channels in the lanes of such a vector, negative beyond the panel's.
   static void LaneChannels(const kernels::PanelChannels& panel, std::span<const int64_t> quads,
                            std::span<int64_t> channels);
+  Centering WeightCentering() const;
   // How the weights lie in their groups.
   kernels::ByteGroups WeightGroups() const;
   // Where in a panel, or in two, its parts are packed; null: not now.
@@ -136,6 +138,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
                  const PanelParts& to) const;
   // Brings a panel's groups in the order of byte pairs; all else of it is packed.
   void OrderGroups(const kernels::ByteQuads& quads, std::byte* panel) const;
+  // Where a row has the values of each group of the depth, in bytes.
+  std::vector<int32_t> GroupPlaces() const;
   void PackQuads(const kernels::RightMatrix& right, const kernels::PanelChannels& panel,
                  const PanelParts& to) const;
   // PackRowQuads or PackColumnQuads of the whole depth.
@@ -178,10 +182,11 @@ class MicroKernelS8 final : public kernels::MicroKernel {
 Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
                                           const kernels::PlanContext&);
 
-// Whether such a product without dot products is one of byte pairs (GemmS8Spec::byte_pairs): rows
-// of the input as they lie there, of whole groups, by int8 weights, which are constants without
-// -128 and small enough as a rule; enough of all to repay splitting the rows.
-bool FitsBytePairs(const kernels::OpDescription& op, const kernels::ProductDescription& d, Isa isa);
+// The terms that such a product multiplies twice, few or none, where byte pairs compute it
+// (GemmS8Spec::byte_pairs): without dot products, by constant weights that are small enough as a
+// rule, if it is large enough. Else absent.
+std::optional<std::vector<int64_t>> TermsOfBytePairs(const kernels::OpDescription& op,
+                                                     const kernels::ProductDescription& d, Isa isa);
 
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
 // type, an int32 bias or none.

@@ -152,23 +152,29 @@ void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int3
                                                                  biases.data());
 }
 
-double PartOfWide(const int8_t* weights, int64_t rows, int64_t depth) {
+double PartOfWide(const SampledWeights& weights) {
   // Places are spread over the depth, and by a prime over the rows. Groups side by side are samples
   // of one place: they share lines of the cache.
   constexpr int64_t kPlaces = 8, kSamples = 8, kBlockStep = 10007;
   constexpr int64_t kLanes = kVector / kQuad;
-  const int64_t groups = depth / kQuad, blocks = rows / kLanes;
+  const int64_t depth = weights.depth, groups = depth / kQuad, blocks = weights.rows / kLanes;
   const int64_t samples = std::min(groups, kSamples);
+  const auto value = [&](uint8_t byte) {
+    return static_cast<int8_t>(byte ^ weights.flip) - weights.zero_point;
+  };
+  const auto plain_pair = [&](const uint8_t* pair) {
+    return IsPlainPair(value(pair[0]), value(pair[1]));
+  };
   int wide = 0;
   for (int64_t i = 0; i < kPlaces; ++i) {
     const int64_t first_group = i * (groups - samples) / (kPlaces - 1);
-    const int8_t* const place =
-        weights + i * kBlockStep % blocks * kLanes * depth + first_group * kQuad;
+    const uint8_t* const place =
+        weights.values + i * kBlockStep % blocks * kLanes * depth + first_group * kQuad;
     for (int64_t k = 0; k < samples; ++k) {
       bool plain = true;
       for (int64_t lane = 0; lane < kLanes; ++lane) {
-        const int8_t* const quad = place + lane * depth + k * kQuad;
-        plain &= IsPlainPair(quad[0], quad[1]) & IsPlainPair(quad[2], quad[3]);
+        const uint8_t* const quad = place + lane * depth + k * kQuad;
+        plain &= plain_pair(quad) & plain_pair(quad + 2);
       }
       wide += plain ? 0 : 1;
     }

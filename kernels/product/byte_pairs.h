@@ -30,8 +30,16 @@ struct ByteQuads {
 // `biases`, which wrap around. The result does not depend on `isa`.
 void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
                   std::span<int32_t> counts, std::span<int32_t> biases);
-// About which part of the vectors of such quads are wide, from some dozens of them: weights
-// [row][k] of at least 8 rows and 4 terms.
-double PartOfWide(const int8_t* weights, int64_t rows, int64_t depth);
+// Weights [row][k] of int8, or of uint8 where `flip` is 0x80, which as int8 (their highest bit
+// inverted) have the zero point `zero_point`.
+struct SampledWeights {
+  const uint8_t* values;
+  int64_t rows, depth;
+  uint8_t flip = 0;
+  int8_t zero_point = 0;
+};
+// About which part of the vectors of quads are wide that the weights less their zero point make,
+// from some dozens of them. At least 8 rows and 4 terms.
+double PartOfWide(const SampledWeights& weights);
 
 }  // namespace fuselite::kernels

@@ -21,22 +21,32 @@ TEST(CenteredWeightsTest, TermsAreFoundInTheirGroups) {
   }
 }
 
-TEST(CenteredWeightsTest, NearestAndExcessAddUp) {
-  std::vector<uint8_t> bytes(263);
+void ExpectDivided(DataType type, int32_t zero_point, int8_t least) {
+  constexpr int64_t kCount = 263;  // all bytes, and some again for the loops' ends
+  std::vector<uint8_t> bytes(kCount), marks(kCount);
   std::iota(bytes.begin(), bytes.end(), 0);
   const std::array<const uint8_t*, 1> rows = {bytes.data()};
+  const Centering centering(type, zero_point, least);
+  CenteredRows centered(rows, kCount, centering);
+  centering.MarkExcess(bytes.data(), marks);
+  const uint8_t* const nearest = centered.nearest()[0];
+  for (int64_t k = 0; k < kCount; ++k) {
+    const int64_t value = type == DataType::kInt8 ? static_cast<int8_t>(bytes[k]) : bytes[k];
+    const auto near = static_cast<int8_t>(nearest[k]);
+    const auto excess = static_cast<int8_t>(centered.excess(0)[k]);
+    ASSERT_EQ(near + excess, value - zero_point);
+    ASSERT_GE(near, least);
+    ASSERT_EQ(marks[k] != 0, excess != 0) << value << ", " << zero_point;
+  }
+}
+
+TEST(CenteredWeightsTest, NearestAndExcessAddUp) {
   for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
     const int32_t low = type == DataType::kInt8 ? -128 : 0;
     for (int32_t zero_point = low + 1; zero_point < low + 256; ++zero_point) {
-      CenteredRows centered(rows, 263, Centering(type, zero_point));
-      std::vector<uint8_t> marks(263);
-      Centering(type, zero_point).MarkExcess(bytes.data(), marks);
-      const uint8_t* const nearest = centered.nearest()[0];
-      for (int64_t k = 0; k < 263; ++k) {
-        const int64_t value = type == DataType::kInt8 ? static_cast<int8_t>(bytes[k]) : bytes[k];
-        const auto excess = static_cast<int8_t>(centered.excess(0)[k]);
-        ASSERT_EQ(static_cast<int8_t>(nearest[k]) + excess, value - zero_point);
-        ASSERT_EQ(marks[k] != 0, excess != 0) << value << ", " << zero_point;
+      for (const int8_t least : {-128, -127}) {
+        ExpectDivided(type, zero_point, least);
+        if (::testing::Test::HasFatalFailure()) return;
       }
     }
   }

@@ -38,9 +38,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
          prefetch_weights, gemm_tail);
   const auto& [isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow,
-               byte_pairs, rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
+               byte_pairs, split_rows, rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
   unused(isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow, byte_pairs,
-         rolled, prefetches, apart, amx_rows, s8_tail);
+         split_rows, rolled, prefetches, apart, amx_rows, s8_tail);
   const auto& [requantization, dequantization, residuals] = SumTail();
   unused(requantization, dequantization, residuals);
   const auto& [rows, vectors, last_lanes] = Tile();
@@ -201,6 +201,7 @@ TEST(CodeKeyTest, IntegerProducts) {
       [](GemmS8Spec& s) { s.corrects = true; },
       [](GemmS8Spec& s) { s.narrow = true; },
       [](GemmS8Spec& s) { s.byte_pairs = true; },
+      [](GemmS8Spec& s) { s.split_rows = true; },
       [](GemmS8Spec& s) { s.across = true; },
       [](GemmS8Spec& s) { s.rolled = true; },
       [](GemmS8Spec& s) { s.prefetch_weights = true; },

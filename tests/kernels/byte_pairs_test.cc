@@ -90,22 +90,38 @@ TEST(BytePairsTest, GroupsComeKindByKind) {
 }
 
 TEST(BytePairsTest, ThePartOfWideVectors) {
-  Random random(1);
-  std::vector<int8_t> weights(64 * 100);
-  EXPECT_EQ(PartOfWide(weights.data(), 64, 100), 0);
-  std::ranges::fill(weights, int8_t{64});
-  EXPECT_EQ(PartOfWide(weights.data(), 64, 100), 0);
-  std::ranges::fill(weights, int8_t{65});
-  EXPECT_EQ(PartOfWide(weights.data(), 64, 100), 1);
+  constexpr size_t kRows = 64, kDepth = 100;
+  std::vector<uint8_t> weights(kRows * kDepth);
+  const auto part = [&] { return PartOfWide({weights.data(), kRows, kDepth}); };
+  const auto byte = [](int value) { return static_cast<uint8_t>(value); };
+  EXPECT_EQ(part(), 0);
+  std::ranges::fill(weights, byte(64));
+  EXPECT_EQ(part(), 0);
+  std::ranges::fill(weights, byte(65));
+  EXPECT_EQ(part(), 1);
   // One row of eight: all of its vectors.
-  std::ranges::fill(weights, int8_t{0});
-  for (size_t row = 3; row < 64; row += 8) std::fill_n(&weights[row * 100], 100, int8_t{-100});
-  EXPECT_EQ(PartOfWide(weights.data(), 64, 100), 1);
+  std::ranges::fill(weights, byte(0));
+  for (size_t row = 3; row < kRows; row += 8)
+    std::fill_n(&weights[row * kDepth], kDepth, byte(-100));
+  EXPECT_EQ(part(), 1);
   // Half of the terms.
-  std::ranges::fill(weights, int8_t{0});
-  for (size_t row = 0; row < 64; ++row) std::fill_n(&weights[row * 100], 48, int8_t{127});
-  EXPECT_NEAR(PartOfWide(weights.data(), 64, 100), 0.48, 0.15);
-  EXPECT_GE(PartOfWide(weights.data(), 8, 4), 0);
+  std::ranges::fill(weights, byte(0));
+  for (size_t row = 0; row < kRows; ++row) std::fill_n(&weights[row * kDepth], 48, byte(127));
+  EXPECT_NEAR(part(), 0.48, 0.15);
+  EXPECT_GE(PartOfWide({weights.data(), 8, 4}), 0);
+}
+
+TEST(BytePairsTest, WideVectorsOfWeightsWithAZeroPoint) {
+  std::vector<uint8_t> weights(64 * 100, 200);
+  // uint8 of the zero point 140 are int8 of 12: 60 more than that point, and 65.
+  const auto part = [&] { return PartOfWide({weights.data(), 64, 100, 0x80, 12}); };
+  EXPECT_EQ(part(), 0);
+  std::ranges::fill(weights, uint8_t{205});
+  EXPECT_EQ(part(), 1);
+  std::ranges::fill(weights, uint8_t{76});
+  EXPECT_EQ(part(), 0);
+  std::ranges::fill(weights, uint8_t{75});
+  EXPECT_EQ(part(), 1);
 }
 
 }  // namespace
