@@ -1,6 +1,7 @@
 #include "jit/product/gemm_byte_pairs_emitter.h"
 
 #include <cstddef>
+#include <functional>
 
 #include "jit/tail/sum_tail_emitter.h"
 
@@ -10,13 +11,9 @@ namespace {
 using Xbyak::Reg64;
 
 // The registers behind the sums and weights. None of them holds a sum when the depth is done.
-constexpr int kValues = 12, kMagnitudes = 13, kProduct = 14, kOnes = 15;
+constexpr int kValues = 12, kMagnitudes = 13, kSecond = 13, kProduct = 14, kOnes = 15;
 constexpr int kWidth = 32;  // bytes of a vector
 constexpr int kInt = sizeof(int32_t);
-
-// The forms of a row's values: uint8; int8, 128 less; the magnitudes of these.
-enum Form { kUnsigned, kSigned, kMagnitude };
-constexpr uint32_t kSigns = 0x80808080u;  // what makes either of the first two of the other
 
 class BytePairsEmitter : public Assembler {
  public:
@@ -55,8 +52,8 @@ class BytePairsEmitter : public Assembler {
             .channels = (tile_.vectors - 1) * isa().lanes() + tile_.last_lanes,
             .reg = [this](int row, int v) { return acc(row, v); }};
   }
-  Place ValuesAt(int row) const {
-    return Place(a_).Plus(group_) + spec_.a_runs.Offset(row, spec_.a_step);
+  Place ValuesAt(int row, const Reg64& group) const {
+    return Place(a_).Plus(group) + spec_.a_runs.Offset(row, spec_.a_step);
   }
 
   void EmitTile() {
@@ -66,38 +63,63 @@ class BytePairsEmitter : public Assembler {
       for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));
     }
     lea(weights_, ptr[Place(panel_) + tile_.vectors * kWidth]);
-    const int kinds = 1 << tile_.vectors;
-    const int64_t table = BytePairTableAt(spec_, tile_.vectors);
-    lea(places_, ptr[Place(panel_) + (table + kinds * kInt)]);
-    for (int kind = 0; kind < kinds; ++kind) {
-      mov(count_.cvt32(), dword[Place(panel_) + (table + kind * kInt)]);
-      EmitGroups(kind);
+    const Place table = Place(panel_) + BytePairTableAt(spec_, tile_.vectors);
+    lea(places_, ptr[table + kBytePairCounts * kInt]);
+    EmitGroups(table, 2, [this] { MultiplyJoined(); });
+    for (int kind = 0; kind < 1 << tile_.vectors; ++kind) {
+      EmitGroups(table + (1 + kind) * kInt, 1, [&] { MultiplyGroup(kind); });
     }
     tail_.Finish(Sums(), weights_);
     add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
   }
 
-  // As many as count_ tells, which may be none. `wide`: bit v is set where vector v is.
-  void EmitGroups(int wide) {
+  // As many times `groups` groups as `count` tells, which may be none.
+  void EmitGroups(const Place& count, int groups, const std::function<void()>& multiply) {
     Xbyak::Label next, end;
+    mov(count_.cvt32(), dword[count]);
     test(count_, count_);
     jz(end, T_NEAR);
     align(16);
     L(next);
     mov(group_.cvt32(), dword[places_]);
-    add(places_, kInt);
-    for (int v = 0; v < tile_.vectors; ++v) {
-      vmovups(Vec(weight(v)), ptr[Place(weights_) + v * kWidth]);
-    }
-    for (int row = 0; row < tile_.rows; ++row) Multiply(row, wide);
-    add(weights_, tile_.vectors * kWidth);
+    if (groups == 2) mov(second_.cvt32(), dword[places_ + kInt]);
+    add(places_, groups * kInt);
+    multiply();
+    add(weights_, groups * tile_.vectors * kWidth);
     dec(count_);
     jnz(next, T_NEAR);
     L(end);
   }
 
-  void Multiply(int row, int wide) {
+  auto Weights(int group, int v) {
+    return ptr[Place(weights_) + (group * tile_.vectors + v) * kWidth];
+  }
+
+  // The weights of vector 0 are in a register; others' loads cost nothing beside the products.
+  void MultiplyJoined() {
+    vmovups(Vec(weight(0)), Weights(0, 0));
+    for (int row = 0; row < tile_.rows; ++row) {
+      LoadUnsigned(kValues, row, group_);
+      LoadUnsigned(kSecond, row, second_);
+      for (int v = 0; v < tile_.vectors; ++v) {
+        v == 0 ? vpmaddubsw(Vec(kProduct), Vec(kValues), Vec(weight(0)))
+               : vpmaddubsw(Vec(kProduct), Vec(kValues), Weights(0, v));
+        const int product = v + 1 < tile_.vectors ? weight(1) : kSecond;
+        vpmaddubsw(Vec(product), Vec(kSecond), Weights(1, v));
+        vpaddw(Vec(kProduct), Vec(kProduct), Vec(product));
+        AddProduct(acc(row, v));
+      }
+    }
+  }
+
+  // `wide`: bit v is set where vector v is.
+  void MultiplyGroup(int wide) {
+    for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), Weights(0, v));
+    for (int row = 0; row < tile_.rows; ++row) MultiplyRow(row, wide);
+  }
+
+  void MultiplyRow(int row, int wide) {
     const auto is_wide = [&](int v) { return (wide >> v & 1) != 0; };
     if (wide != 0) LoadSigned(row);
     for (int v = 0; v < tile_.vectors; ++v) {
@@ -106,7 +128,8 @@ class BytePairsEmitter : public Assembler {
       vpmaddubsw(Vec(kProduct), Vec(kMagnitudes), Vec(kProduct));
       AddProduct(acc(row, v));
     }
-    if (wide + 1 != 1 << tile_.vectors) LoadUnsigned(row, wide != 0);
+    if (wide + 1 == 1 << tile_.vectors) return;
+    wide != 0 && !spec_.split_rows ? Flip(kValues) : LoadUnsigned(kValues, row, group_);
     for (int v = 0; v < tile_.vectors; ++v) {
       if (is_wide(v)) continue;
       vpmaddubsw(Vec(kProduct), Vec(kValues), Vec(weight(v)));
@@ -114,28 +137,26 @@ class BytePairsEmitter : public Assembler {
     }
   }
 
-  void LoadForm(int to, int row, Form form) {
-    vpbroadcastd(Vec(to), ptr[ValuesAt(row) + form * (spec_.a_step / 3)]);
-  }
-
   // The signed values and their magnitudes.
   void LoadSigned(int row) {
     if (spec_.split_rows) {
-      LoadForm(kValues, row, kSigned);
-      LoadForm(kMagnitudes, row, kMagnitude);
+      const int64_t form_bytes = spec_.a_step / 3;
+      vpbroadcastd(Vec(kValues), ptr[ValuesAt(row, group_) + form_bytes]);
+      vpbroadcastd(Vec(kMagnitudes), ptr[ValuesAt(row, group_) + 2 * form_bytes]);
       return;
     }
-    vpbroadcastd(Vec(kValues), ptr[ValuesAt(row)]);
-    if (!spec_.flips) vpxor(Vec(kValues), Vec(kValues), Const(kSigns));
+    vpbroadcastd(Vec(kValues), ptr[ValuesAt(row, group_)]);
+    if (!spec_.flips) Flip(kValues);
     vpabsb(Vec(kMagnitudes), Vec(kValues));
   }
 
-  // `are_signed`: LoadSigned() brought the same ones.
-  void LoadUnsigned(int row, bool are_signed) {
-    if (spec_.split_rows) return LoadForm(kValues, row, kUnsigned);
-    if (!are_signed) vpbroadcastd(Vec(kValues), ptr[ValuesAt(row)]);
-    if (are_signed || spec_.flips) vpxor(Vec(kValues), Vec(kValues), Const(kSigns));
+  void LoadUnsigned(int to, int row, const Reg64& group) {
+    vpbroadcastd(Vec(to), ptr[ValuesAt(row, group)]);
+    if (spec_.flips && !spec_.split_rows) Flip(to);
   }
+
+  // Makes uint8 values int8, or int8 ones uint8.
+  void Flip(int values) { vpxor(Vec(values), Vec(values), Const(0x80808080u)); }
 
   void AddProduct(int sum) {
     vpmaddwd(Vec(kProduct), Vec(kProduct), Vec(kOnes));
@@ -146,8 +167,9 @@ class BytePairsEmitter : public Assembler {
   Tile tile_;
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, layer_ = rcx;
   const Reg64 a_ = rbp, rows_ = r12, weights_ = r14, pointer_ = r15;
-  // Of the groups: how many are left of a kind; the next one's place, and those behind it.
-  const Reg64 count_ = r8, group_ = rax, places_ = rbx;
+  // Of the groups: how many are left of a sort; the place of the one at hand, and of that it is
+  // joined with; the places behind.
+  const Reg64 count_ = r8, group_ = rax, second_ = r9, places_ = rbx;
   SumTailEmitter tail_;
 };
 
@@ -159,6 +181,8 @@ int64_t BytePairTableAt(const GemmS8Spec& spec, int vectors) {
   const int64_t groups = DepthGroups(spec) + std::ssize(spec.again);
   return vectors * (groups * spec.weight_bytes() + VectorConstantsBytes(spec));
 }
+
+int64_t BytePairTableBytes(int64_t groups) { return (kBytePairCounts + groups) * kInt; }
 
 Result<SharedCode> EmitBytePairs(const GemmS8Spec& spec, std::span<const Tile> tiles,
                                  const std::string& name) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/tail/sum_tail_emitter.h"
 
 namespace fuselite::jit {
@@ -288,8 +289,7 @@ int64_t PanelBytes(const GemmS8Spec& spec, int vectors) {
   const int64_t groups = DepthGroups(spec) + std::ssize(spec.again);
   int64_t vector = groups * spec.weight_bytes();
   if (!spec.constants_apart) vector += VectorConstantsBytes(spec);
-  const int64_t table =
-      spec.byte_pairs ? ((int64_t{1} << vectors) + groups) * int64_t{sizeof(int32_t)} : 0;
+  const int64_t table = spec.byte_pairs ? BytePairTableBytes(groups) : 0;
   return static_cast<int64_t>(AlignUp(static_cast<size_t>(vectors * vector + table)));
 }
 

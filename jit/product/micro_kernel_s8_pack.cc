@@ -1,4 +1,5 @@
 // How panels of 8-bit weights are packed.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <memory>
@@ -69,9 +70,11 @@ void MicroKernelS8::OrderGroups(const kernels::ByteQuads& quads, std::byte* pane
   const size_t lanes = static_cast<size_t>(quads.vectors) * static_cast<size_t>(isa_.lanes());
   auto* const table = reinterpret_cast<int32_t*>(panel + BytePairTableAt(spec_, quads.vectors));
   const std::span biases(reinterpret_cast<int32_t*>(panel), lanes);
-  const std::span counts(table, size_t{1} << quads.vectors);
-  const std::span order(table + counts.size(), static_cast<size_t>(quads.groups));
-  kernels::OrderByPairs(isa_.features, quads, panel + biases.size_bytes(), order, counts, biases);
+  const std::span order(table + kBytePairCounts, static_cast<size_t>(quads.groups));
+  const kernels::PairCounts counts =
+      kernels::OrderByPairs(isa_.features, quads, panel + biases.size_bytes(), order, biases);
+  *table = counts.joined;
+  std::ranges::copy(counts.of_kind, table + 1);
   const std::vector<int32_t> places = GroupPlaces();
   for (int32_t& group : order) group = places[group];
 }

@@ -20,7 +20,11 @@ namespace {
 
 constexpr int kMostOfPair = 128, kQuad = 4;
 constexpr int64_t kVector = 32;  // bytes
-constexpr int kMostVectors = 2;
+constexpr size_t kKinds = PairCounts().of_kind.size();
+constexpr uint8_t kJoined = kKinds;  // in place of a kind, and like 0 without a wide vector
+
+// The loads of a group are what the positive weights of each pair sum to, and the negative ones, as
+// many bytes as the group has, in an order that is the same for all; of a wide vector any.
 
 }  // namespace
 }  // namespace fuselite::kernels
@@ -45,17 +49,21 @@ struct HalvesOfPairs {
   }
 };
 
-HWY_INLINE bool IsPlain(const std::byte* vector) {
+// Writes the loads of a vector, and returns whether it is plain.
+HWY_INLINE bool FindLoads(const std::byte* vector, uint8_t* loads) {
   const Pairs d;
+  const hn::Rebind<uint8_t, Pairs> bytes;
   const auto zero = hn::Zero(d);
-  auto most = zero, least = zero;
+  auto most = zero;
   for (int64_t at = 0; at < kVector; at += static_cast<int64_t>(2 * hn::Lanes(d))) {
     const HalvesOfPairs of(vector + at);
-    most = hn::Max(most, hn::Add(hn::Max(of.first, zero), hn::Max(of.second, zero)));
-    least = hn::Min(least, hn::Add(hn::Min(of.first, zero), hn::Min(of.second, zero)));
+    const auto above = hn::Add(hn::Max(of.first, zero), hn::Max(of.second, zero));
+    const auto below = hn::Neg(hn::Add(hn::Min(of.first, zero), hn::Min(of.second, zero)));
+    hn::StoreU(hn::DemoteTo(bytes, above), bytes, loads + at / 2);
+    hn::StoreU(hn::DemoteTo(bytes, below), bytes, loads + (kVector + at) / 2);
+    most = hn::Max(most, hn::Max(above, below));
   }
-  const auto bound = hn::Set(d, static_cast<int16_t>(kMostOfPair));
-  return hn::AllFalse(d, hn::Gt(hn::Max(most, hn::Neg(least)), bound));
+  return hn::AllFalse(d, hn::Gt(most, hn::Set(d, static_cast<int16_t>(kMostOfPair))));
 }
 
 HWY_INLINE void AddWide(const std::byte* vector, int32_t* biases) {
@@ -69,15 +77,26 @@ HWY_INLINE void AddWide(const std::byte* vector, int32_t* biases) {
 }
 
 // All groups in one call: a call for each vector would take longer than its comparison.
-void FindKinds(const ByteQuads& quads, uint8_t* kinds) {
+void FindKinds(const ByteQuads& quads, uint8_t* kinds, uint8_t* loads) {
   const std::byte* vector = quads.weights;
   for (int64_t i = 0; i < quads.groups; ++i) {
     int kind = 0;
-    for (int v = 0; v < quads.vectors; ++v, vector += kVector) {
-      kind |= static_cast<int>(!IsPlain(vector)) << v;
+    for (int v = 0; v < quads.vectors; ++v, vector += kVector, loads += kVector) {
+      kind |= static_cast<int>(!FindLoads(vector, loads)) << v;
     }
     kinds[i] = static_cast<uint8_t>(kind);
   }
+}
+
+bool MayJoin(const uint8_t* first, const uint8_t* second, int64_t bytes) {
+  const hn::CappedTag<uint8_t, kVector> d;
+  const auto most = hn::Set(d, static_cast<uint8_t>(kMostOfPair));
+  auto beyond = hn::Zero(d);
+  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(hn::Lanes(d))) {
+    const auto sums = hn::SaturatedAdd(hn::LoadU(d, first + at), hn::LoadU(d, second + at));
+    beyond = hn::Or(beyond, hn::SaturatedSub(sums, most));
+  }
+  return hn::AllTrue(d, hn::Eq(beyond, hn::Zero(d)));
 }
 
 void MoveGroups(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
@@ -104,21 +123,35 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 namespace {
 
-// Without a branch: weights are random, and each pair of a sample would mispredict some.
-bool IsPlainPair(int first, int second) {
-  const int most = std::max(first, 0) + std::max(second, 0);
-  const int least = std::min(first, 0) + std::min(second, 0);
-  return std::max(most, -least) <= kMostOfPair;
-}
+// What the positive weights of a pair sum to, and the negative ones. Without a branch: weights are
+// random, and each pair of a sample would mispredict some.
+struct LoadsOfPair {
+  int above, below;
 
-void FindKindsByBytes(const ByteQuads& quads, uint8_t* kinds) {
+  LoadsOfPair(int first, int second)
+      : above(std::max(first, 0) + std::max(second, 0)),
+        below(-std::min(first, 0) - std::min(second, 0)) {}
+  bool plain() const { return std::max(above, below) <= kMostOfPair; }
+};
+
+void FindKindsByBytes(const ByteQuads& quads, uint8_t* kinds, uint8_t* loads) {
   const auto* weights = reinterpret_cast<const int8_t*>(quads.weights);
-  for (int64_t i = 0; i < quads.groups; ++i) {
+  for (int64_t i = 0; i < quads.groups; ++i, loads += quads.group_bytes()) {
     kinds[i] = 0;
     for (int64_t at = 0; at < quads.group_bytes(); at += 2, weights += 2) {
-      if (!IsPlainPair(weights[0], weights[1])) kinds[i] |= 1 << at / kVector;
+      const LoadsOfPair of(weights[0], weights[1]);
+      if (!of.plain()) kinds[i] |= 1 << at / kVector;
+      loads[at] = static_cast<uint8_t>(of.above);
+      loads[at + 1] = static_cast<uint8_t>(of.below);
     }
   }
+}
+
+bool MayJoinByBytes(const uint8_t* first, const uint8_t* second, int64_t bytes) {
+  for (int64_t at = 0; at < bytes; ++at) {
+    if (first[at] + second[at] > kMostOfPair) return false;
+  }
+  return true;
 }
 
 void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
@@ -135,21 +168,74 @@ void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, c
   }
 }
 
+// Joins groups of kind 0, whose kinds become kJoined, and returns them two by two. A group is tried
+// with the last ones that found no other: of 8 of them trained networks' layers join nearly as many
+// as of all, in order, so that rows are read almost as they lie.
+class Joiner {
+ public:
+  Joiner(Isa isa, const uint8_t* loads, int64_t group_bytes)
+      : may_join_(isa.has_vectors() ? FUSELITE_SIMD_TABLE(MayJoin).For(isa) : MayJoinByBytes),
+        loads_(loads),
+        group_bytes_(group_bytes) {}
+
+  std::vector<int32_t> Join(std::span<uint8_t> kinds) {
+    std::vector<int32_t> joined;
+    for (int32_t i = 0; i < std::ssize(kinds); ++i) {
+      if (kinds[i] != 0) continue;
+      const int32_t other = TakePartner(i);
+      if (other < 0) continue;
+      joined.insert(joined.end(), {other, i});
+      kinds[other] = kinds[i] = kJoined;
+    }
+    return joined;
+  }
+
+ private:
+  // Negative: there is none, and `group` waits for one.
+  int32_t TakePartner(int32_t group) {
+    const uint8_t* const loads = loads_ + group * group_bytes_;
+    for (auto other = waiting_.begin(); other != waiting_.end(); ++other) {
+      if (!may_join_(loads_ + *other * group_bytes_, loads, group_bytes_)) continue;
+      const int32_t partner = *other;
+      waiting_.erase(other);
+      return partner;
+    }
+    if (waiting_.size() == kMostWaiting) waiting_.erase(waiting_.begin());
+    waiting_.push_back(group);
+    return -1;
+  }
+
+  static constexpr size_t kMostWaiting = 8;
+  bool (*may_join_)(const uint8_t*, const uint8_t*, int64_t);
+  const uint8_t* loads_;
+  int64_t group_bytes_;
+  std::vector<int32_t> waiting_;
+};
+
 }  // namespace
 
-void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
-                  std::span<int32_t> counts, std::span<int32_t> biases) {
+PairCounts OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
+                        std::span<int32_t> biases) {
   constexpr auto kFindKinds = FUSELITE_SIMD_TABLE(FindKinds);
   constexpr auto kMoveGroups = FUSELITE_SIMD_TABLE(MoveGroups);
   std::vector<uint8_t> kinds(static_cast<size_t>(quads.groups));
-  (isa.has_vectors() ? kFindKinds.For(isa) : FindKindsByBytes)(quads, kinds.data());
-  std::ranges::fill(counts, 0);
-  for (const uint8_t kind : kinds) ++counts[kind];
-  std::array<int32_t, 1 << kMostVectors> next{};
-  std::exclusive_scan(counts.begin(), counts.end(), next.begin(), 0);
-  for (int32_t i = 0; i < quads.groups; ++i) order[next[kinds[i]]++] = i;
+  std::vector<uint8_t> loads(static_cast<size_t>(quads.groups * quads.group_bytes()));
+  (isa.has_vectors() ? kFindKinds.For(isa) : FindKindsByBytes)(quads, kinds.data(), loads.data());
+  const std::vector<int32_t> joined = Joiner(isa, loads.data(), quads.group_bytes()).Join(kinds);
+  PairCounts counts{.joined = static_cast<int32_t>(joined.size() / 2)};
+  for (const uint8_t kind : kinds) {
+    if (kind != kJoined) ++counts.of_kind[kind];
+  }
+  std::ranges::copy(joined, order.begin());
+  std::array<int32_t, kKinds> next{};
+  std::exclusive_scan(counts.of_kind.begin(), counts.of_kind.end(), next.begin(),
+                      static_cast<int32_t>(joined.size()));
+  for (int32_t i = 0; i < quads.groups; ++i) {
+    if (kinds[i] != kJoined) order[next[kinds[i]]++] = i;
+  }
   (isa.has_vectors() ? kMoveGroups.For(isa) : MoveGroupsByBytes)(quads, order, kinds.data(), to,
                                                                  biases.data());
+  return counts;
 }
 
 double PartOfWide(const SampledWeights& weights) {
@@ -163,7 +249,7 @@ double PartOfWide(const SampledWeights& weights) {
     return static_cast<int8_t>(byte ^ weights.flip) - weights.zero_point;
   };
   const auto plain_pair = [&](const uint8_t* pair) {
-    return IsPlainPair(value(pair[0]), value(pair[1]));
+    return LoadsOfPair(value(pair[0]), value(pair[1])).plain();
   };
   int wide = 0;
   for (int64_t i = 0; i < kPlaces; ++i) {

@@ -1,6 +1,7 @@
 // Which weights of 8 bits may be summed in pairs by instructions that saturate at 16 bits.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -22,14 +23,21 @@ struct ByteQuads {
 // A vector of a group is plain where the sum of two neighbouring weights (the first two of a lane,
 // or the last two) times any two values of uint8 fits 16 bits: the positive ones of them sum to 128
 // at most, the negative ones to -128 at least. Else it is wide. Of which kind a group is tell bits:
-// bit v is set where vector v is wide.
-//
-// Writes the groups to `to`, which does not overlap them, those of kind 0 first, then of kind 1 and
-// so on, each kind in order; their numbers to `order`; and how many there are of each kind to
-// `counts`, of 2^vectors kinds. Adds 128 times the sum of each lane's weights in wide vectors to
-// `biases`, which wrap around. The result does not depend on `isa`.
-void OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
-                  std::span<int32_t> counts, std::span<int32_t> biases);
+// bit v is set where vector v is wide. Two groups of kind 0 may be joined where the four weights in
+// the same place of both sum to no more than that.
+
+// How many groups there are of each sort, in the order in which OrderByPairs() leaves them.
+struct PairCounts {
+  int32_t joined = 0;                // twos of groups
+  std::array<int32_t, 4> of_kind{};  // the others
+};
+
+// Writes the groups to `to`, which does not overlap them: those that are joined, two by two, then
+// the others of kind 0, of kind 1 and so on, each kind in order; and their numbers to `order`. Adds
+// 128 times the sum of each lane's weights in wide vectors to `biases`, which wrap around. The
+// result does not depend on `isa`.
+PairCounts OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
+                        std::span<int32_t> biases);
 // Weights [row][k] of int8, or of uint8 where `flip` is 0x80, which as int8 (their highest bit
 // inverted) have the zero point `zero_point`.
 struct SampledWeights {

@@ -12,14 +12,14 @@ namespace {
 
 using kernels::testing::RandomQuantization;
 
-// How large weights are, less their zero point: all small, as those of trained layers; of any size;
-// at the ends.
-enum class Weights { kSmall, kAny, kEnds };
+// How large weights are, less their zero point: all tiny or small, as those of trained layers; of
+// any size; at the ends.
+enum class Weights { kTiny, kSmall, kAny, kEnds };
 
 int64_t RandomWeight(Random& random, Weights kind) {
   if (kind == Weights::kEnds) return random.Pick<int64_t>({-127, 127});
   const bool large = kind == Weights::kAny || random.Chance(0.01);
-  const int64_t most = large ? 127 : 60;
+  const int64_t most = large ? 127 : kind == Weights::kTiny ? 30 : 60;
   return random.Int(-most, most);
 }
 
@@ -157,7 +157,9 @@ int CompareProducts(uint64_t count, Make make) {
   for (uint64_t seed = 1; seed <= count; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    OpTester tester = make(random, random.Chance(0.7) ? Weights::kSmall : Weights::kAny);
+    const Weights kind =
+        random.Pick({Weights::kTiny, Weights::kSmall, Weights::kSmall, Weights::kAny});
+    OpTester tester = make(random, kind);
     EXPECT_TRUE(tester.Infer().ok());
     of_pairs += IsOfBytePairs(tester) ? 1 : 0;
     AddInt8Tail(tester, random);

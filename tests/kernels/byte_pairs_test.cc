@@ -43,47 +43,115 @@ std::vector<int8_t> RandomWeights(Random& random, size_t count, int64_t largest)
   return weights;
 }
 
-void ExpectOrdered(Isa isa, int vectors, int64_t groups, int64_t largest, Random& random) {
-  const int64_t group_bytes = vectors * kVectorBytes;
-  const std::vector<int8_t> weights = RandomWeights(random, groups * group_bytes, largest);
-  std::vector<int8_t> ordered(weights.size());
-  std::vector<int32_t> order(groups), counts(size_t{1} << vectors, -1), biases(vectors * kLanes);
-  for (int32_t& bias : biases) bias = static_cast<int32_t>(random.Int(INT32_MIN, INT32_MAX));
-  std::vector<int32_t> expected = biases;
-  OrderByPairs(isa, {reinterpret_cast<const std::byte*>(weights.data()), groups, vectors},
-               reinterpret_cast<std::byte*>(ordered.data()), order, counts, biases);
-  size_t at = 0;
-  for (size_t kind = 0; kind < counts.size(); ++kind) {
-    for (int32_t i = 0; i < counts[kind]; ++i, ++at) {
-      ASSERT_LT(at, order.size());
-      const int8_t* const group = &weights[order[at] * group_bytes];
-      ASSERT_EQ(std::memcmp(&ordered[at * group_bytes], group, group_bytes), 0) << at;
-      EXPECT_TRUE(i == 0 || order[at - 1] < order[at]);
-      for (int v = 0; v < vectors; ++v) {
-        const bool wide = IsWide(group + v * kVectorBytes);
-        ASSERT_EQ(wide, (kind >> v & 1) != 0) << "group " << order[at] << " vector " << v;
-        for (int b = 0; wide && b < kVectorBytes; ++b) {
-          int32_t& bias = expected[v * kLanes + b / 4];
-          const auto more = static_cast<uint32_t>(128 * group[v * kVectorBytes + b]);
-          bias = static_cast<int32_t>(static_cast<uint32_t>(bias) + more);
-        }
+// Whether the sums of two neighbouring products of both vectors fit 16 bits together.
+bool MayJoin(const int8_t* first, const int8_t* second) {
+  for (int at = 0; at < kVectorBytes; at += 2) {
+    int above = 0, below = 0;
+    for (const int8_t w : {first[at], first[at + 1], second[at], second[at + 1]}) {
+      (w > 0 ? above : below) += 255 * w;
+    }
+    if (above > 32767 || below < -32768) return false;
+  }
+  return true;
+}
+
+class OrderTest {
+ public:
+  OrderTest(Isa isa, int vectors, int64_t groups, int64_t largest, Random& random)
+      : group_bytes_(vectors * kVectorBytes),
+        weights_(RandomWeights(random, groups * group_bytes_, largest)),
+        ordered_(weights_.size()),
+        order_(groups),
+        biases_(vectors * kLanes) {
+    for (int32_t& bias : biases_) bias = static_cast<int32_t>(random.Int(INT32_MIN, INT32_MAX));
+    expected_ = biases_;
+    counts_ =
+        OrderByPairs(isa, {reinterpret_cast<const std::byte*>(weights_.data()), groups, vectors},
+                     reinterpret_cast<std::byte*>(ordered_.data()), order_, biases_);
+  }
+
+  void ExpectOrdered() {
+    std::vector<int32_t> sorted = order_;
+    std::ranges::sort(sorted);
+    for (int32_t i = 0; i < std::ssize(sorted); ++i) ASSERT_EQ(sorted[i], i);
+    for (size_t at = 0; at < order_.size(); ++at) {
+      ASSERT_EQ(std::memcmp(&ordered_[at * group_bytes_], Group(at), group_bytes_), 0) << at;
+    }
+    ExpectJoined();
+    size_t at = 2 * static_cast<size_t>(counts_.joined);
+    for (size_t kind = 0; kind < counts_.of_kind.size(); ++kind) {
+      for (int32_t i = 0; i < counts_.of_kind[kind]; ++i, ++at) {
+        ASSERT_LT(at, order_.size());
+        EXPECT_TRUE(i == 0 || order_[at - 1] < order_[at]);
+        ExpectKind(at, kind);
+      }
+    }
+    EXPECT_EQ(at, order_.size());
+    EXPECT_EQ(biases_, expected_);
+  }
+
+  const PairCounts& counts() const { return counts_; }
+
+ private:
+  const int8_t* Group(size_t at) const { return &weights_[order_[at] * group_bytes_]; }
+
+  void ExpectJoined() {
+    for (size_t at = 0; at < 2 * static_cast<size_t>(counts_.joined); at += 2) {
+      ExpectKind(at, 0);
+      ExpectKind(at + 1, 0);
+      for (int64_t v = 0; v < group_bytes_; v += kVectorBytes) {
+        EXPECT_TRUE(MayJoin(Group(at) + v, Group(at + 1) + v)) << order_[at];
       }
     }
   }
-  EXPECT_EQ(at, order.size());
-  EXPECT_EQ(biases, expected);
-}
+
+  // Takes what wide vectors add to the biases along.
+  void ExpectKind(size_t at, size_t kind) {
+    for (int64_t v = 0; v * kVectorBytes < group_bytes_; ++v) {
+      const int8_t* const vector = Group(at) + v * kVectorBytes;
+      const bool wide = IsWide(vector);
+      ASSERT_EQ(wide, (kind >> v & 1) != 0) << "group " << order_[at] << " vector " << v;
+      for (int b = 0; wide && b < kVectorBytes; ++b) {
+        int32_t& bias = expected_[v * kLanes + b / 4];
+        const auto more = static_cast<uint32_t>(128 * vector[b]);
+        bias = static_cast<int32_t>(static_cast<uint32_t>(bias) + more);
+      }
+    }
+  }
+
+  int64_t group_bytes_;
+  std::vector<int8_t> weights_, ordered_;
+  std::vector<int32_t> order_, biases_, expected_;
+  PairCounts counts_;
+};
 
 TEST(BytePairsTest, GroupsComeKindByKind) {
   for (const Isa isa : RunnableIsas()) {
     for (const int vectors : {1, 2}) {
-      for (const int64_t largest : {20, 64, 70, 100, 127}) {
+      for (const int64_t largest : {20, 32, 45, 64, 70, 100, 127}) {
         Random random(largest);
         SCOPED_TRACE(::testing::Message() << IsaName(isa) << ' ' << random.Trace());
         for (const int64_t groups : {1, 2, 33}) {
-          ExpectOrdered(isa, vectors, groups, largest, random);
+          OrderTest(isa, vectors, groups, largest, random).ExpectOrdered();
           if (::testing::Test::HasFatalFailure()) return;
         }
+      }
+    }
+  }
+}
+
+// On every ISA as many, and of small weights nearly all.
+TEST(BytePairsTest, GroupsAreJoined) {
+  for (const int vectors : {1, 2}) {
+    for (const int64_t largest : {10, 30, 50, 70}) {
+      std::vector<int32_t> joined;
+      for (const Isa isa : RunnableIsas()) {
+        Random random(largest);
+        joined.push_back(OrderTest(isa, vectors, 101, largest, random).counts().joined);
+      }
+      EXPECT_EQ(std::ranges::count(joined, joined[0]), std::ssize(joined)) << largest;
+      if (largest == 10) {
+        EXPECT_GT(joined[0], 30) << vectors;
       }
     }
   }
