@@ -70,9 +70,6 @@ class GemmAmxEmitter : public Assembler {
  private:
   // Bytes between rows of the sums on the stack, and between groups of weights.
   int row_bytes() const { return tile_.vectors * kVectorBytes; }
-  bool has_row_zero_points() const {
-    return spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points;
-  }
   Xbyak::Tmm SumsOf(int block, int v) const { return Xbyak::Tmm(block * tile_.vectors + v); }
   // The tile's row at which a block begins; negative: above the tile.
   int FirstRow(int block) const {
@@ -103,7 +100,7 @@ class GemmAmxEmitter : public Assembler {
   void StartSums() {
     for (int block = 0; block < blocks_; ++block) {
       for (int v = 0; v < tile_.vectors; ++v) {
-        if (has_row_zero_points()) {
+        if (spec_.row_zero_points()) {
           tilezero(SumsOf(block, v));
         } else {
           tileloadd(SumsOf(block, v), ptr[panel_ + same_row_ + v * kVectorBytes]);
@@ -227,7 +224,7 @@ class GemmAmxEmitter : public Assembler {
       }
     }
     if (spec_.corrects) AddCorrections(rows);
-    if (has_row_zero_points()) AddZeroPoints(rows);
+    if (spec_.row_zero_points()) AddZeroPoints(rows);
     tail_.Finish(Sums(rows), w_);
     add(cursor_, rows * row_bytes());
     add(out_, static_cast<uint32_t>(rows * spec_.out_step));

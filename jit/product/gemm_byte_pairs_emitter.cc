@@ -58,11 +58,8 @@ class BytePairsEmitter : public Assembler {
 
   void EmitTile() {
     LoadConst(kOnes, 0x00010001u);
-    for (int v = 0; v < tile_.vectors; ++v) {
-      vmovups(Vec(acc(0, v)), ptr[Place(panel_) + v * kWidth]);
-      for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));
-    }
-    lea(weights_, ptr[Place(panel_) + tile_.vectors * kWidth]);
+    StartFromBias();
+    lea(weights_, ptr[Bias(tile_.vectors * spec_.biases())]);
     const Place table = Place(panel_) + BytePairTableAt(spec_, tile_.vectors);
     lea(places_, ptr[table + kBytePairCounts * kInt]);
     EmitGroups(table, 2, [this] { MultiplyJoined(); });
@@ -72,6 +69,28 @@ class BytePairsEmitter : public Assembler {
     tail_.Finish(Sums(), weights_);
     add(a_, static_cast<uint32_t>(spec_.a_runs.Offset(tile_.rows, spec_.a_step)));
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
+  }
+
+  Place Bias(int vector) const { return Place(panel_) + vector * kWidth; }
+
+  void StartFromBias() {
+    if (spec_.row_zero_points()) return StartFromZeroPoints();
+    for (int v = 0; v < tile_.vectors; ++v) {
+      vmovups(Vec(acc(0, v)), ptr[Bias(v)]);
+      for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));
+    }
+  }
+
+  void StartFromZeroPoints() {
+    tail_.LoadRows();
+    for (int v = 0; v < tile_.vectors; ++v) vmovups(Vec(weight(v)), ptr[Bias(v)]);
+    for (int row = 0; row < tile_.rows; ++row) {
+      vpbroadcastd(Vec(kValues), tail_.ZeroPoint(row));
+      for (int v = 0; v < tile_.vectors; ++v) {
+        vpmulld(Vec(acc(row, v)), Vec(weight(v)), Vec(kValues));
+        vpaddd(Vec(acc(row, v)), Vec(acc(row, v)), ptr[Bias(tile_.vectors + v)]);
+      }
+    }
   }
 
   // As many times `groups` groups as `count` tells, which may be none.

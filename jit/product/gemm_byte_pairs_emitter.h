@@ -25,7 +25,8 @@ namespace fuselite::jit {
 // of rows that are split once for all panels take 1% to 6% less (Zen 3) than rows whose forms each
 // panel makes. Windows overlap, and are read as they are.
 //
-// Panels, of GemmS8Spec::byte_pairs, hold the bias of each vector of channels; the weights of each
+// Panels, of GemmS8Spec::byte_pairs, hold the bias of each vector of channels (of each the second
+// one, too, where there are two: GemmS8Spec::biases); the weights of each
 // group of the depth and of those taken again, as OrderByPairs() leaves them, without -128 in wide
 // vectors; the constants of the
 // tail; and as int32 the PairCounts, and of each group the place of its values in a row.

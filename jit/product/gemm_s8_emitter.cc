@@ -117,9 +117,7 @@ class GemmS8Emitter : public Assembler {
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v)
       vmovups(Part(weight(v), v), ptr[Place(w_) + v * isa().bytes]);
-    if (spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points) {
-      return StartFromZeroPoints();
-    }
+    if (spec_.row_zero_points()) return StartFromZeroPoints();
     if (spec_.corrects) mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
     for (int row = 0; row < tile_.rows; ++row) {
       if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);
@@ -276,7 +274,7 @@ std::string CodeKey(const GemmS8Spec& spec, std::span<const Tile> tiles) {
 int64_t DepthGroups(const GemmS8Spec& spec) { return spec.depth.steps(spec.group_values()); }
 
 int64_t VectorConstantsBytes(const GemmS8Spec& spec) {
-  return int64_t{1 + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
+  return int64_t{spec.biases() + spec.tail.constants()} * VectorIsa(spec.isa).bytes;
 }
 
 bool LastIsHalf(const GemmS8Spec& spec, int64_t last_lanes) {

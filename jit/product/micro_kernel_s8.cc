@@ -197,9 +197,10 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
 }
 
 std::string MicroKernelS8::types() const {
-  if (spec_.tail.dequantization) return "hybrid " + std::string(DataTypeName(format_.weights_type));
-  const std::string type(DataTypeName(format_.type));
-  return spec_.byte_pairs ? type + " pairs" : type;
+  const bool hybrid = spec_.tail.dequantization.has_value();
+  const DataType type = hybrid ? format_.weights_type : format_.type;
+  return internal::Join(hybrid ? "hybrid " : "", DataTypeName(type),
+                        spec_.byte_pairs ? " pairs" : "");
 }
 
 std::string MicroKernelS8::target() const {

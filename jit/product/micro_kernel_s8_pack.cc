@@ -52,7 +52,7 @@ void MicroKernelS8::LaneQuads(const PanelChannels& panel, int v, std::span<int64
 void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& panel,
                               std::byte* to) const {
   if (spec_.constants_apart) return PackParts(right, panel, {.weights = to});
-  const int64_t biases_bytes = int64_t{panel.vectors} * isa_.bytes;
+  const int64_t biases_bytes = int64_t{panel.vectors} * spec_.biases() * isa_.bytes;
   const int64_t groups = groups_ + std::ssize(spec_.again);
   const int64_t weights_bytes = int64_t{panel.vectors} * spec_.weight_bytes() * groups;
   PanelParts parts{
@@ -65,14 +65,16 @@ void MicroKernelS8::PackPanel(const RightMatrix& right, const PanelChannels& pan
   OrderGroups({unordered.get(), groups, panel.vectors}, to);
 }
 
-// The values that wide vectors are multiplied by are 128 smaller.
+// The values that wide vectors are multiplied by are 128 smaller, whatever zero points rows have.
 void MicroKernelS8::OrderGroups(const kernels::ByteQuads& quads, std::byte* panel) const {
   const size_t lanes = static_cast<size_t>(quads.vectors) * static_cast<size_t>(isa_.lanes());
   auto* const table = reinterpret_cast<int32_t*>(panel + BytePairTableAt(spec_, quads.vectors));
-  const std::span biases(reinterpret_cast<int32_t*>(panel), lanes);
+  const std::span all_biases(reinterpret_cast<int32_t*>(panel), spec_.biases() * lanes);
+  const std::span biases = all_biases.last(lanes);
+  if (spec_.biases() > 1) std::ranges::fill(biases, 0);
   const std::span order(table + kBytePairCounts, static_cast<size_t>(quads.groups));
   const kernels::PairCounts counts =
-      kernels::OrderByPairs(isa_.features, quads, panel + biases.size_bytes(), order, biases);
+      kernels::OrderByPairs(isa_.features, quads, panel + all_biases.size_bytes(), order, biases);
   *table = counts.joined;
   std::ranges::copy(counts.of_kind, table + 1);
   const std::vector<int32_t> places = GroupPlaces();

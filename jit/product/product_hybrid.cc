@@ -58,25 +58,33 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   if (!d.hybrid) return Unsupported("this operator has no hybrid emitter");
   if (d.left_transposed) return Unsupported("does not take a transposed left operand");
-  const bool dot = HasDotProduct(context.isa), asymmetric = d.hybrid->asymmetric;
+  const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
+  const bool shares = d.hybrid->scale_per_row && weights.constant();
+  std::optional<std::vector<int64_t>> outliers;
+  if (!shares || weights.elements() < kernels::kWorthSharing) {
+    outliers = TermsOfBytePairs(op, d, context.isa);
+  }
+  const bool byte_pairs = outliers.has_value(), bytes = HasDotProduct(context.isa) || byte_pairs;
+  const bool asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,
                          .weights_type = DataType::kInt8,
-                         .zero_point = !dot         ? 0
+                         .zero_point = !bytes       ? 0
                                        : asymmetric ? 1
                                                     : 128,
-                         .shares_panels = d.hybrid->scale_per_row &&
-                                          op.inputs[op.op->product_inputs->weights].constant(),
+                         .byte_pairs = byte_pairs,
+                         .shares_panels = shares,
+                         .outliers = std::move(outliers),
                          .tail = {},
                          .floats = std::nullopt,
                          .output = DataType::kFloat32};
   FUSELITE_ASSIGN_OR_RETURN(format.floats, MakeFloatOutput(op, d.activation, d.hybrid->tail,
                                                            {.line_rows = RowsOfLine(d),
-                                                            .row_zero_points = asymmetric && dot,
+                                                            .row_zero_points = asymmetric && bytes,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<kernels::QuantizedSource>(op.op->product_inputs->x,
-                                                           HybridLayout(d, dot), context.isa);
-  spec.value_bytes = dot ? 1 : 2;
+                                                           HybridLayout(d, bytes), context.isa);
+  spec.value_bytes = bytes ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;
   spec.tail_is_linear = kernels::TailIsLinear(format.floats->dequantization.tail);

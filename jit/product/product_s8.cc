@@ -85,12 +85,11 @@ std::optional<std::vector<int64_t>> TermsOfBytePairs(const OpDescription& op,
   constexpr double kMostWide = 0.4;
   // Of so many groups one is multiplied twice.
   constexpr int64_t kGroupsOfOutlier = 4, kGroup = 4;
-  const kernels::ProductInputs& inputs = *op.op->product_inputs;
-  const TensorInfo& weights = op.inputs[inputs.weights];
+  const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
   if (HasDotProduct(isa) || isa.has(Feature::kAvx512)) return std::nullopt;
   if (weights.type != DataType::kInt8 && weights.type != DataType::kUInt8) return std::nullopt;
-  if (!kernels::HasConstants(op, inputs.weights, inputs.bias) || d.groups != 1 ||
-      d.left_transposed || d.volume || !IsLargeForBytePairs(d)) {
+  if (!weights.constant() || d.groups != 1 || d.left_transposed || d.volume ||
+      !IsLargeForBytePairs(d)) {
     return std::nullopt;
   }
   const auto flip = static_cast<uint8_t>(weights.type == DataType::kUInt8 ? 0x80 : 0);
@@ -122,7 +121,9 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
       kernels::QuantizedTail tail,
       kernels::MakeQuantizedTail(op, d.activation, d.quantized_bias_type, d.channels_out));
   const bool is_linear = kernels::TailIsLinear(tail.tail);
-  std::optional<std::vector<int64_t>> outliers = TermsOfBytePairs(op, d, context.isa);
+  const bool constant_right = kernels::HasConstants(op, inputs.weights, inputs.bias);
+  std::optional<std::vector<int64_t>> outliers;
+  if (constant_right) outliers = TermsOfBytePairs(op, d, context.isa);
   const bool byte_pairs = outliers.has_value();
   if (!byte_pairs) outliers = TermsOfOutliers(d, weights);
   kernels::ByteSource source = kernels::MakeByteSource(inputs.x, d, in, context.isa,
@@ -134,7 +135,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
                          .flips = source.flips,
                          .to_the_byte = source.to_the_byte,
                          .byte_pairs = byte_pairs,
-                         .constant_right = kernels::HasConstants(op, inputs.weights, inputs.bias),
+                         .constant_right = constant_right,
                          .outliers = std::move(outliers),
                          .largest_bias = 0,
                          .tail = std::move(tail.tail),

@@ -5,6 +5,7 @@
 
 #include "jit/depthwise/depthwise_quantized.h"
 #include "jit/product/product_hybrid.h"
+#include "jit/product/product_s8.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/hybrid_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -82,6 +83,34 @@ TEST(JitHybridTest, FullyConnectedEqualsTheReference) {
   CompareCases(PlanProductHybrid, [](Random& random) {
     return kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
   });
+}
+
+// Weights as those of trained layers, nearly all of them small, by which byte pairs compute
+// products where there are no dot products.
+TEST(JitHybridTest, SmallWeightsEqualTheReference) {
+  int of_pairs = 0;
+  kernels::testing::CompareRandomly(
+      150,
+      [](Random& random) {
+        OpTester tester =
+            random.Chance(0.4)
+                ? kernels::testing::RandomHybridFullyConnected(random, {DataType::kInt8})
+                : kernels::testing::RandomHybridConv2D(random, {DataType::kInt8}, false);
+        TestTensor& weights = tester.inputs[1];
+        const int divisor = random.Pick({2, 4, 8});
+        for (int64_t i = 0; i < weights.info().elements(); ++i) {
+          if (!random.Chance(0.01)) weights.at<int8_t>(i) /= divisor;
+        }
+        return tester;
+      },
+      [&](OpTester& tester, Random& random) {
+        const auto d = tester.op.op->product(tester.op);
+        of_pairs += d.ok() && TermsOfBytePairs(tester.op, *d, Isa::kAvx2) ? 1 : 0;
+        AddExactTail(tester, random);
+        CompareHybrid(tester, PlanProductHybrid, random);
+        return 1;
+      });
+  EXPECT_GT(of_pairs, 30);
 }
 
 // Weights that rows of any number share (kWorthSharing), of depths that fill no group.
