@@ -93,7 +93,8 @@ class BytePairsEmitter : public Assembler {
     }
   }
 
-  // As many times `groups` groups as `count` tells, which may be none.
+  // Repeats `multiply`, which takes `groups` groups, as often as the int32 at `count` says: it may
+  // be 0.
   void EmitGroups(const Place& count, int groups, const std::function<void()>& multiply) {
     Xbyak::Label next, end;
     mov(count_.cvt32(), dword[count]);
@@ -115,7 +116,7 @@ class BytePairsEmitter : public Assembler {
     return ptr[Place(weights_) + (group * tile_.vectors + v) * kWidth];
   }
 
-  // The weights of vector 0 are in a register; others' loads cost nothing beside the products.
+  // Five rows leave a register for one vector of weights; each row reads the others from memory.
   void MultiplyJoined() {
     vmovups(Vec(weight(0)), Weights(0, 0));
     for (int row = 0; row < tile_.rows; ++row) {
@@ -186,8 +187,8 @@ class BytePairsEmitter : public Assembler {
   Tile tile_;
   const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, layer_ = rcx;
   const Reg64 a_ = rbp, rows_ = r12, weights_ = r14, pointer_ = r15;
-  // Of the groups: how many are left of a sort; the place of the one at hand, and of that it is
-  // joined with; the places behind.
+  // How many groups, or twos of them, are left of a sort; where a row has the values of the group
+  // at hand, and of the one that it is joined with; where the next groups' places are.
   const Reg64 count_ = r8, group_ = rax, second_ = r9, places_ = rbx;
   SumTailEmitter tail_;
 };

@@ -25,20 +25,23 @@ namespace fuselite::jit {
 // of rows that are split once for all panels take 1% to 6% less (Zen 3) than rows whose forms each
 // panel makes. Windows overlap, and are read as they are.
 //
-// Panels, of GemmS8Spec::byte_pairs, hold the bias of each vector of channels (of each the second
-// one, too, where there are two: GemmS8Spec::biases); the weights of each
-// group of the depth and of those taken again, as OrderByPairs() leaves them, without -128 in wide
-// vectors; the constants of the
-// tail; and as int32 the PairCounts, and of each group the place of its values in a row.
+// Panels, of GemmS8Spec::byte_pairs, hold
+//   the bias of each vector of channels, then the second one of each, where there are two
+//   (GemmS8Spec::biases);
+//   the weights of each group of the depth and of those taken again, in the order in which
+//   OrderByPairs() leaves them, without -128 in wide vectors;
+//   the constants of the tail;
+//   as int32 the PairCounts, and of each group the place of its values in a row.
 
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile. With three
 // vectors there would be eight kinds of groups.
 int MaxBytePairRows(int vectors);
-// Where a panel of so many vectors has its int32, of which so many are counts.
-inline constexpr int kBytePairCounts =
-    1 + std::tuple_size_v<decltype(kernels::PairCounts::of_kind)>;
+// Where a panel of so many vectors has its int32, how many bytes they take for so many groups, and
+// how many of them are counts.
 int64_t BytePairTableAt(const GemmS8Spec& spec, int vectors);
 int64_t BytePairTableBytes(int64_t groups);
+inline constexpr int kBytePairCounts =
+    1 + std::tuple_size_v<decltype(kernels::PairCounts::of_kind)>;
 // As EmitGemmS8(), for functions of GemmS8Args. Tiles go down.
 Result<SharedCode> EmitBytePairs(const GemmS8Spec& spec, std::span<const Tile> tiles,
                                  const std::string& name);

@@ -47,9 +47,9 @@ Status CheckInt8Operands(const OpDescription& op) {
 
 namespace {
 
-// Whether products of these sizes repay what byte pairs cost. With so many rows splitting them
-// takes less than the plain vectors save; the five sorts of groups are as many loops, and with a
-// depth of 24 MobileNetV2 uint8 took 4% longer, SSD MobileNetV1 8%.
+// Whether products of these sizes repay what byte pairs cost: splitting the rows, and a loop for
+// each of the five sorts of groups. With a depth of 24 MobileNetV2 uint8 took 4% longer, SSD
+// MobileNetV1 8% (Zen 3).
 bool IsLargeForBytePairs(const ProductDescription& d) {
   constexpr int64_t kLeastRows = 16, kLeastDepth = 32, kLeastChannels = 16;
   const kernels::Window& window = d.parts.front().window;
@@ -58,8 +58,8 @@ bool IsLargeForBytePairs(const ProductDescription& d) {
   return depth >= kLeastDepth && rows >= kLeastRows && d.channels_out >= kLeastChannels;
 }
 
-// The terms in which weights are no bytes with an opposite. Those without a zero point are nearly
-// all such bytes, which their search costs less than their differences.
+// The terms in which some weight, less its zero point, is not between -127 and 127. int8 without a
+// zero point rarely has such a weight, and memchr finds that out in less time than TermsOfOutliers.
 std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescription& d,
                                                          const TensorInfo& weights) {
   constexpr int8_t kLeast = -INT8_MAX;
@@ -70,7 +70,7 @@ std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescriptio
       std::memchr(weights.data, static_cast<uint8_t>(INT8_MIN), bytes) == nullptr) {
     return std::vector<int64_t>();
   }
-  // What is left beside kLeast of the weight that is farthest below has none.
+  // A weight 255 below the zero point would leave -128 beside -127.
   if (zero_point == (is_signed ? INT8_MAX : UINT8_MAX)) return std::nullopt;
   return TermsOfOutliers(d, weights, kLeast);
 }
@@ -79,11 +79,11 @@ std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescriptio
 
 std::optional<std::vector<int64_t>> TermsOfBytePairs(const OpDescription& op,
                                                      const ProductDescription& d, Isa isa) {
-  // Of layers with more wide vectors than that plain ones save little, and packing takes longer: on
-  // a Zen 3 layers with a third of them take 12% less than by int16, with a half as long. At 0.6
+  // With more wide vectors than that, plain ones save little, and packing takes longer: on a Zen 3
+  // layers with a third of them take 12% less than by int16, with a half as long. At 0.6
   // MobileNetV1 int8 took 1.6% less, MobileNetV3 1.5% more.
   constexpr double kMostWide = 0.4;
-  // Of so many groups one is multiplied twice.
+  // At most one of so many groups of so many terms is multiplied twice.
   constexpr int64_t kGroupsOfOutlier = 4, kGroup = 4;
   const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
   if (HasDotProduct(isa) || isa.has(Feature::kAvx512)) return std::nullopt;

@@ -168,9 +168,8 @@ void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, c
   }
 }
 
-// Joins groups of kind 0, whose kinds become kJoined, and returns them two by two. A group is tried
-// with the last ones that found no other: of 8 of them trained networks' layers join nearly as many
-// as of all, in order, so that rows are read almost as they lie.
+// Joins groups of kind 0. A group is tried with the last ones that found no partner: with 8 of them
+// layers of posenet join 25% to 73% of their groups, with 4 15% to 64%.
 class Joiner {
  public:
   Joiner(Isa isa, const uint8_t* loads, int64_t group_bytes)
@@ -178,6 +177,7 @@ class Joiner {
         loads_(loads),
         group_bytes_(group_bytes) {}
 
+  // Returns the groups that are joined, two by two; their kinds become kJoined.
   std::vector<int32_t> Join(std::span<uint8_t> kinds) {
     std::vector<int32_t> joined;
     for (int32_t i = 0; i < std::ssize(kinds); ++i) {

@@ -20,15 +20,15 @@ struct ByteQuads {
   int64_t group_bytes() const { return int64_t{vectors} * 32; }
 };
 
-// A vector of a group is plain where the sum of two neighbouring weights (the first two of a lane,
-// or the last two) times any two values of uint8 fits 16 bits: the positive ones of them sum to 128
-// at most, the negative ones to -128 at least. Else it is wide. Of which kind a group is tell bits:
-// bit v is set where vector v is wide. Two groups of kind 0 may be joined where the four weights in
-// the same place of both sum to no more than that.
+// A vector of a group is plain if the products of any two values of uint8 with two neighbouring
+// weights (the first two of a lane, or the last two) sum to what 16 bits hold: the positive ones of
+// these weights sum to 128 at most, the negative ones to -128 at least. Else it is wide. The kind
+// of a group has bit v set where its vector v is wide. Two groups of kind 0 may be joined if the
+// same holds for each four weights in the same place of both.
 
 // How many groups there are of each sort, in the order in which OrderByPairs() leaves them.
 struct PairCounts {
-  int32_t joined = 0;                // twos of groups
+  int32_t joined = 0;                // two groups each
   std::array<int32_t, 4> of_kind{};  // the others
 };
 
@@ -38,6 +38,7 @@ struct PairCounts {
 // result does not depend on `isa`.
 PairCounts OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::span<int32_t> order,
                         std::span<int32_t> biases);
+
 // Weights [row][k] of int8, or of uint8 where `flip` is 0x80, which as int8 (their highest bit
 // inverted) have the zero point `zero_point`.
 struct SampledWeights {
