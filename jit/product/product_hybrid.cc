@@ -60,6 +60,8 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   if (d.left_transposed) return Unsupported("does not take a transposed left operand");
   const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
   const bool shares = d.hybrid->scale_per_row && weights.constant();
+  // Single rows read the panels of large weights, too, which take them 6% to 16% longer as byte
+  // pairs (the decoders of small language models on a Zen 3); 64 rows take 4% to 7% less.
   std::optional<std::vector<int64_t>> outliers;
   if (!shares || weights.elements() < kernels::kWorthSharing) {
     outliers = TermsOfBytePairs(op, d, context.isa);
