@@ -115,7 +115,7 @@ std::optional<std::vector<int64_t>> TermsOfOutliers(const kernels::ProductDescri
   return terms;
 }
 
-std::vector<TermGroup> GroupsOfTerms(const DepthRuns& depth, int64_t values,
+std::vector<TermGroup> GroupsOfTerms(const DepthRuns& depth, int64_t values, int64_t value_bytes,
                                      std::span<const int64_t> terms) {
   std::vector<TermGroup> groups;
   auto term = terms.begin();
@@ -125,7 +125,8 @@ std::vector<TermGroup> GroupsOfTerms(const DepthRuns& depth, int64_t values,
       for (int64_t at = 0; at < run.length; at += values) {
         const int64_t length = std::min(values, run.length - at), end = first + at + length;
         if (term == terms.end() || *term >= end) continue;
-        groups.push_back({first + at, i * depth.outer_step + run.offset + at, length});
+        const int64_t origin = i * depth.outer_step + run.offset;
+        groups.push_back({first + at, origin + at * value_bytes, length});
         while (term != terms.end() && *term < end) ++term;
       }
       first += run.length;

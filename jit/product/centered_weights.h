@@ -27,10 +27,10 @@ struct TermGroup {
   int64_t first = 0, offset = 0, length = 0;
 };
 
-// The groups of `values` values (of a run of the depth, the last perhaps of fewer) that hold these
-// terms, each once.
+// The groups of `values` values of `value_bytes` bytes (of a run of the depth, the last perhaps of
+// fewer) that hold these terms, each once.
 std::vector<TermGroup> GroupsOfTerms(const kernels::DepthRuns& depth, int64_t values,
-                                     std::span<const int64_t> terms);
+                                     int64_t value_bytes, std::span<const int64_t> terms);
 
 // Bytes of a type with a zero point taken off.
 class Centering {

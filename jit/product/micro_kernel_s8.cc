@@ -68,15 +68,15 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.out_step = problem->out.row * problem->out_row_bytes;
   spec.flips = kernel->format_.flips;
   spec.to_the_byte = kernel->format_.to_the_byte;
-  kernel->CenterWeights(problem->group_channels());
-  spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   const ProductFormatS8& f = kernel->format_;
   const bool one_row = problem->grid.line_rows == 1;
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
   const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
-  spec.narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_) &&
-                f.weights_type == DataType::kInt8 && f.weights_zero_point == 0;
+  spec.narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);
+  kernel->CenterWeights(problem->group_channels());
+  spec.narrow = spec.narrow && kernel->HasInt8Weights();
+  spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
   kernel->PlanTail(*problem);
@@ -146,23 +146,27 @@ void MicroKernelS8::SplitBlocks(ProductProblem* problem) {
 }
 
 void MicroKernelS8::CenterWeights(int64_t group_channels) {
-  if (spec_.byte_pairs) {
-    spec_.again = GroupsOfTerms(spec_.depth, spec_.group_values(), *format_.outliers);
-    centered_ = WeightsOffset() != 0 || !spec_.again.empty();
-    return;
-  }
   // Tiles of AMX multiply whole runs.
-  const bool amx = isa_.features.has(Feature::kAmxInt8);
-  if (!isa_.dot || amx || !format_.outliers || WeightsOffset() == 0) return;
+  if (!format_.outliers || isa_.features.has(Feature::kAmxInt8)) return;
+  const bool needed = WeightsOffset() != 0;
+  if (!needed && !spec_.byte_pairs) return;
+  std::vector<TermGroup> again =
+      GroupsOfTerms(spec_.depth, spec_.group_values(), TakesQuads() ? 1 : 2, *format_.outliers);
+  if (!spec_.byte_pairs && !RepaysCentering(std::ssize(again), group_channels)) return;
+  centered_ = needed || !again.empty();
+  spec_.again = std::move(again);
+}
+
+// Without it dot products need the sum of each row, and pair products weights of 16 bits.
+bool MicroKernelS8::RepaysCentering(int64_t again, int64_t group_channels) const {
+  constexpr int64_t kGroupsOfOutlier = 4;
+  if (!isa_.dot) return spec_.narrow && again * kGroupsOfOutlier <= groups_;
   const DepthRuns& depth = spec_.depth;
-  std::vector<TermGroup> again = GroupsOfTerms(depth, spec_.group_values(), *format_.outliers);
   const int64_t vectors = (group_channels + isa_.lanes() - 1) / isa_.lanes();
-  const double steps = static_cast<double>(std::ssize(again) * vectors) * kCyclesOfProduct;
+  const double steps = static_cast<double>(again * vectors) * kCyclesOfProduct;
   const auto runs = static_cast<double>(depth.outer * std::ssize(depth.runs));
   const double sums = runs * kCyclesOfRun + static_cast<double>(depth_) * kCyclesOfSummedByte;
-  if (steps > sums) return;
-  spec_.again = std::move(again);
-  centered_ = true;
+  return steps <= sums;
 }
 
 int MicroKernelS8::max_rows(int vectors) const {

@@ -250,11 +250,12 @@ void MicroKernelS8::PackWeights(std::span<const uint8_t*> rows, std::span<const 
 
 void MicroKernelS8::PackExcess(const CenteredRows& rows, std::span<const int64_t> channels,
                                int64_t step, std::byte* to) const {
+  const auto lane_bytes = static_cast<size_t>(WeightGroups().bytes());
   for (const TermGroup& group : spec_.again) {
     std::memset(to, 0, static_cast<size_t>(spec_.weight_bytes()));
     for (size_t lane = 0; lane < channels.size(); ++lane) {
       if (channels[lane] < 0) continue;
-      std::memcpy(to + lane * 4, rows.excess(lane) + group.first,
+      std::memcpy(to + lane * lane_bytes, rows.excess(lane) + group.first,
                   static_cast<size_t>(group.length));
     }
     to += step;

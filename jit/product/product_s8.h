@@ -97,9 +97,14 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // This product with AMX; null where it has none.
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
-  // Has weights packed without their zero point where the steps of their outliers take less than
-  // the sums of rows that the zero point needs otherwise, and always for byte pairs.
+  // Has weights packed as int8 without their zero point, and steps for their outliers, where that
+  // repays: for byte pairs always.
   void CenterWeights(int64_t group_channels);
+  bool RepaysCentering(int64_t again, int64_t group_channels) const;
+  // Whether what is packed fits int8 without a zero point.
+  bool HasInt8Weights() const {
+    return centered_ || (format_.weights_type == DataType::kInt8 && WeightsOffset() == 0);
+  }
   // Has blocks of rows flipped before their panels pass, where that takes less than flipping each
   // group of bytes in every panel.
   void FlipBlocks(kernels::ProductProblem* problem);

@@ -9,16 +9,24 @@ namespace {
 
 using kernels::DepthRuns;
 
+using Groups = std::vector<std::array<int64_t, 3>>;
+
+Groups GroupsOf(const DepthRuns& depth, int64_t values, int64_t value_bytes,
+                const std::vector<int64_t>& terms) {
+  Groups groups;
+  for (const TermGroup& group : GroupsOfTerms(depth, values, value_bytes, terms)) {
+    groups.push_back({group.first, group.offset, group.length});
+  }
+  return groups;
+}
+
 TEST(CenteredWeightsTest, TermsAreFoundInTheirGroups) {
   // Two rows of windows of two runs, of 5 and 4 values.
   const DepthRuns depth{.outer = 2, .outer_step = 100, .runs = {{0, 5}, {20, 4}}};
-  const auto groups = GroupsOfTerms(depth, 4, std::vector<int64_t>{1, 2, 4, 8, 9, 17});
-  const std::vector<std::array<int64_t, 3>> expected = {
-      {0, 0, 4}, {4, 4, 1}, {5, 20, 4}, {9, 100, 4}, {14, 120, 4}};
-  ASSERT_EQ(groups.size(), expected.size());
-  for (size_t i = 0; i < groups.size(); ++i) {
-    EXPECT_EQ((std::array{groups[i].first, groups[i].offset, groups[i].length}), expected[i]) << i;
-  }
+  EXPECT_EQ(GroupsOf(depth, 4, 1, {1, 2, 4, 8, 9, 17}),
+            (Groups{{0, 0, 4}, {4, 4, 1}, {5, 20, 4}, {9, 100, 4}, {14, 120, 4}}));
+  EXPECT_EQ(GroupsOf(depth, 2, 2, {1, 4, 8, 17}),
+            (Groups{{0, 0, 2}, {4, 8, 1}, {7, 24, 2}, {16, 124, 2}}));
 }
 
 void ExpectDivided(DataType type, int32_t zero_point, int8_t least) {
