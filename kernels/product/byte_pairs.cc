@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <numeric>
 #include <vector>
 
@@ -88,15 +89,22 @@ void FindKinds(const ByteQuads& quads, uint8_t* kinds, uint8_t* loads) {
   }
 }
 
-bool MayJoin(const uint8_t* first, const uint8_t* second, int64_t bytes) {
+// The first of `others` that may be joined with `group`, or how many they are.
+size_t FindPartner(const uint8_t* loads, int64_t group_bytes, int32_t group,
+                   std::span<const int32_t> others) {
   const hn::CappedTag<uint8_t, kVector> d;
   const auto most = hn::Set(d, static_cast<uint8_t>(kMostOfPair));
-  auto beyond = hn::Zero(d);
-  for (int64_t at = 0; at < bytes; at += static_cast<int64_t>(hn::Lanes(d))) {
-    const auto sums = hn::SaturatedAdd(hn::LoadU(d, first + at), hn::LoadU(d, second + at));
-    beyond = hn::Or(beyond, hn::SaturatedSub(sums, most));
+  const uint8_t* const own = loads + group * group_bytes;
+  for (size_t i = 0; i < others.size(); ++i) {
+    const uint8_t* const other = loads + others[i] * group_bytes;
+    auto beyond = hn::Zero(d);
+    for (int64_t at = 0; at < group_bytes; at += static_cast<int64_t>(hn::Lanes(d))) {
+      const auto sums = hn::SaturatedAdd(hn::LoadU(d, own + at), hn::LoadU(d, other + at));
+      beyond = hn::Or(beyond, hn::SaturatedSub(sums, most));
+    }
+    if (hn::AllTrue(d, hn::Eq(beyond, hn::Zero(d)))) return i;
   }
-  return hn::AllTrue(d, hn::Eq(beyond, hn::Zero(d)));
+  return others.size();
 }
 
 void MoveGroups(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
@@ -147,11 +155,14 @@ void FindKindsByBytes(const ByteQuads& quads, uint8_t* kinds, uint8_t* loads) {
   }
 }
 
-bool MayJoinByBytes(const uint8_t* first, const uint8_t* second, int64_t bytes) {
-  for (int64_t at = 0; at < bytes; ++at) {
-    if (first[at] + second[at] > kMostOfPair) return false;
-  }
-  return true;
+size_t FindPartnerByBytes(const uint8_t* loads, int64_t group_bytes, int32_t group,
+                          std::span<const int32_t> others) {
+  const std::span own(loads + group * group_bytes, static_cast<size_t>(group_bytes));
+  const auto may_join = [&](int32_t other) {
+    const auto fits = [](uint8_t x, uint8_t y) { return x + y <= kMostOfPair; };
+    return std::equal(own.begin(), own.end(), loads + other * group_bytes, fits);
+  };
+  return static_cast<size_t>(std::ranges::find_if(others, may_join) - others.begin());
 }
 
 void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, const uint8_t* kinds,
@@ -173,14 +184,15 @@ void MoveGroupsByBytes(const ByteQuads& quads, std::span<const int32_t> order, c
 class Joiner {
  public:
   Joiner(Isa isa, const uint8_t* loads, int64_t group_bytes)
-      : may_join_(isa.has_vectors() ? FUSELITE_SIMD_TABLE(MayJoin).For(isa) : MayJoinByBytes),
+      : find_(isa.has_vectors() ? FUSELITE_SIMD_TABLE(FindPartner).For(isa) : FindPartnerByBytes),
         loads_(loads),
         group_bytes_(group_bytes) {}
 
   // Returns the groups that are joined, two by two; their kinds become kJoined.
   std::vector<int32_t> Join(std::span<uint8_t> kinds) {
     std::vector<int32_t> joined;
-    for (int32_t i = 0; i < std::ssize(kinds); ++i) {
+    if (std::ranges::count(kinds, 0) < std::ssize(kinds) / kLeastPart) return joined;
+    for (int32_t i = 0; i < std::ssize(kinds) && failures_ <= kMostFailures; ++i) {
       if (kinds[i] != 0) continue;
       const int32_t other = TakePartner(i);
       if (other < 0) continue;
@@ -193,23 +205,33 @@ class Joiner {
  private:
   // Negative: there is none, and `group` waits for one.
   int32_t TakePartner(int32_t group) {
-    const uint8_t* const loads = loads_ + group * group_bytes_;
-    for (auto other = waiting_.begin(); other != waiting_.end(); ++other) {
-      if (!may_join_(loads_ + *other * group_bytes_, loads, group_bytes_)) continue;
-      const int32_t partner = *other;
-      waiting_.erase(other);
+    const size_t at = find_(loads_, group_bytes_, group, std::span(waiting_).first(count_));
+    if (at < count_) {
+      const int32_t partner = waiting_[at];
+      const auto first = waiting_.begin() + static_cast<ptrdiff_t>(at);
+      std::copy(first + 1, waiting_.begin() + static_cast<ptrdiff_t>(count_--), first);
+      failures_ = 0;
       return partner;
     }
-    if (waiting_.size() == kMostWaiting) waiting_.erase(waiting_.begin());
-    waiting_.push_back(group);
+    if (count_ == waiting_.size()) {
+      ++failures_;
+      std::ranges::rotate(waiting_, waiting_.begin() + 1);
+      --count_;
+    }
+    waiting_[count_++] = group;
     return -1;
   }
 
-  static constexpr size_t kMostWaiting = 8;
-  bool (*may_join_)(const uint8_t*, const uint8_t*, int64_t);
+  // Where fewer than this part of all groups are of kind 0, or so many of these in turn find no
+  // partner, the search takes longer than it saves.
+  static constexpr int kLeastPart = 3, kMostFailures = 16;
+
+  size_t (*find_)(const uint8_t*, int64_t, int32_t, std::span<const int32_t>);
   const uint8_t* loads_;
   int64_t group_bytes_;
-  std::vector<int32_t> waiting_;
+  std::array<int32_t, 8> waiting_{};
+  size_t count_ = 0;
+  int failures_ = 0;
 };
 
 }  // namespace
@@ -219,9 +241,10 @@ PairCounts OrderByPairs(Isa isa, const ByteQuads& quads, std::byte* to, std::spa
   constexpr auto kFindKinds = FUSELITE_SIMD_TABLE(FindKinds);
   constexpr auto kMoveGroups = FUSELITE_SIMD_TABLE(MoveGroups);
   std::vector<uint8_t> kinds(static_cast<size_t>(quads.groups));
-  std::vector<uint8_t> loads(static_cast<size_t>(quads.groups * quads.group_bytes()));
-  (isa.has_vectors() ? kFindKinds.For(isa) : FindKindsByBytes)(quads, kinds.data(), loads.data());
-  const std::vector<int32_t> joined = Joiner(isa, loads.data(), quads.group_bytes()).Join(kinds);
+  const auto loads = std::make_unique_for_overwrite<uint8_t[]>(
+      static_cast<size_t>(quads.groups * quads.group_bytes()));
+  (isa.has_vectors() ? kFindKinds.For(isa) : FindKindsByBytes)(quads, kinds.data(), loads.get());
+  const std::vector<int32_t> joined = Joiner(isa, loads.get(), quads.group_bytes()).Join(kinds);
   PairCounts counts{.joined = static_cast<int32_t>(joined.size() / 2)};
   for (const uint8_t kind : kinds) {
     if (kind != kJoined) ++counts.of_kind[kind];
