@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <utility>
 
 #include "kernels/copy_loops.h"
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/byte_lines.h"
 #include "kernels/elementwise/byte_permutes.h"
 #include "kernels/make_kernel.h"
 #include "kernels/tail/apply.h"
@@ -17,6 +17,7 @@
 #include <hwy/highway.h>
 
 #include "kernels/simd.h"
+#include "kernels/simd_math/pack_bytes-inl.h"
 #include "kernels/simd_math/row_sums-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -24,11 +25,15 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// ByteLines on vectors. Even bytes are moved to the high half of 16 bits, odd ones are there.
+// How many lines a function has, and which of two.
+enum class Lines { kOne, kLarger, kSmaller };
+
+// ByteLines on vectors.
+template <Lines kLines, bool kCorrects>
 class LineLanes {
   using D = hn::ScalableTag<uint8_t>;
-  using D16 = hn::Repartition<int16_t, D>;
-  using DU16 = hn::Repartition<uint16_t, D>;
+  using DI = hn::RebindToSigned<D>;
+  using D16 = hn::RepartitionToWide<DI>;
   using V = hn::Vec<D>;
   using V16 = hn::Vec<D16>;
 
@@ -42,45 +47,42 @@ class LineLanes {
         out_flip_(hn::Set(D(), f.out_flip)),
         bits_of_low_(hn::LoadDup128(D(), f.bits)),
         bits_of_high_(hn::LoadDup128(D(), f.bits + 16)),
-        doublings_(f.doublings),
-        bends_(f.slopes[0] != f.slopes[1] || f.starts[0] != f.starts[1]),
-        larger_(f.larger) {
+        shift_(f.shift) {
     alignas(16) static constexpr uint8_t kPowers[16] = {1, 2, 4, 8, 16, 32, 64, 128,
                                                         1, 2, 4, 8, 16, 32, 64, 128};
     powers_ = hn::LoadDup128(D(), kPowers);
   }
 
+  // Bytes become the high ones of 16 bits, in the order in which they are packed again.
   HWY_INLINE V operator()(V x) const {
     const D d;
-    const DU16 du;
     x = hn::Xor(x, in_flip_);
-    const auto high_bytes = hn::Set(du, 0xFF00);
-    const auto words = hn::BitCast(du, x);
-    const auto even = OnLines(hn::BitCast(D16(), hn::ShiftLeft<8>(words)));
-    const auto odd = OnLines(hn::BitCast(D16(), hn::And(words, high_bytes)));
-    const auto joined =
-        hn::Or(hn::ShiftRight<8>(hn::BitCast(du, even)), hn::And(hn::BitCast(du, odd), high_bytes));
-    return hn::Xor(hn::Add(hn::BitCast(d, joined), OneWhereBitIsSet(x)), out_flip_);
+    const auto zero = hn::Zero(d);
+    const auto lower = OnLines(hn::BitCast(D16(), hn::InterleaveLower(d, zero, x)));
+    const auto upper = OnLines(hn::BitCast(D16(), hn::InterleaveUpper(d, zero, x)));
+    auto results = hn::BitCast(d, PackBytes(DI(), lower, upper));
+    if constexpr (kCorrects) results = hn::Add(results, OneWhereBitIsSet(x));
+    return hn::Xor(results, out_flip_);
   }
 
  private:
+  // Not yet within 8 bits.
   HWY_INLINE V16 OnLines(V16 x) const {
     auto q = hn::SaturatedAdd(hn::MulHigh(x, slope0_), start0_);
-    if (bends_) {
+    if constexpr (kLines != Lines::kOne) {
       const auto other = hn::SaturatedAdd(hn::MulHigh(x, slope1_), start1_);
-      q = larger_ ? hn::Max(q, other) : hn::Min(q, other);
+      q = kLines == Lines::kLarger ? hn::Max(q, other) : hn::Min(q, other);
     }
-    for (int i = 0; i < doublings_; ++i) q = hn::SaturatedAdd(q, q);
-    return q;
+    return hn::ShiftRightSame(q, shift_);
   }
 
   HWY_INLINE V OneWhereBitIsSet(V x) const {
     const D d;
-    const hn::RebindToSigned<D> di;
+    const hn::RepartitionToWide<D> du;
     const auto byte =
-        hn::And(hn::BitCast(d, hn::ShiftRight<3>(hn::BitCast(DU16(), x))), hn::Set(d, uint8_t{15}));
+        hn::And(hn::BitCast(d, hn::ShiftRight<3>(hn::BitCast(du, x))), hn::Set(d, uint8_t{15}));
     // A comparison: IfNegativeThenElse takes all bits for the sign below AVX2.
-    const auto upper = hn::RebindMask(d, hn::Lt(hn::BitCast(di, x), hn::Zero(di)));
+    const auto upper = hn::RebindMask(d, hn::Lt(hn::BitCast(DI(), x), hn::Zero(DI())));
     const auto bits = hn::IfThenElse(upper, hn::TableLookupBytes(bits_of_high_, byte),
                                      hn::TableLookupBytes(bits_of_low_, byte));
     const auto power = hn::TableLookupBytes(powers_, hn::And(x, hn::Set(d, uint8_t{15})));
@@ -90,13 +92,25 @@ class LineLanes {
 
   V16 slope0_, slope1_, start0_, start1_;
   V in_flip_, out_flip_, bits_of_low_, bits_of_high_, powers_;
-  int doublings_;
-  bool bends_, larger_;
+  int shift_;
 };
 
-void MapByLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
-  const LineLanes map(f);
+template <Lines kLines, bool kCorrects>
+void MapLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
+  const LineLanes<kLines, kCorrects> map(f);
   RowMap(in, out, n, [&](auto bytes) HWY_ATTR { return map(bytes); });
+}
+
+template <Lines kLines>
+void MapLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
+  f.corrects ? MapLines<kLines, true>(f, in, out, n) : MapLines<kLines, false>(f, in, out, n);
+}
+
+void MapByLines(const ByteLines& f, const uint8_t* in, uint8_t* out, size_t n) {
+  if (f.slopes[0] == f.slopes[1] && f.starts[0] == f.starts[1]) {
+    return MapLines<Lines::kOne>(f, in, out, n);
+  }
+  f.larger ? MapLines<Lines::kLarger>(f, in, out, n) : MapLines<Lines::kSmaller>(f, in, out, n);
 }
 
 void MapWithin(const ByteLimits& f, const uint8_t* in, uint8_t* out, size_t n) {
@@ -114,119 +128,6 @@ HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
 namespace fuselite::kernels {
-namespace {
-
-int32_t Saturate16(int32_t x) { return std::clamp(x, -32768, 32767); }
-
-int32_t High8(const ByteLines& f, int v) {
-  int32_t q[2];
-  for (int i : {0, 1}) q[i] = Saturate16((256 * v * f.slopes[i] >> 16) + f.starts[i]);
-  int32_t value = f.larger ? std::max(q[0], q[1]) : std::min(q[0], q[1]);
-  for (int i = 0; i < f.doublings; ++i) value = Saturate16(2 * value);
-  return value >> 8;
-}
-
-// The function's results with sign, for v = -128 .. 127.
-struct SignedTable {
-  int8_t results[256];
-  int operator()(int v) const { return results[v + 128]; }
-};
-
-struct Line {
-  int16_t slope = 0, start = 0;
-};
-
-// The rise of the function from `first` to `last`, where it is not at the ends of 8 bits.
-double SlopeOf(const SignedTable& f, int first, int last) {
-  const auto ends = [&](int v) { return f(v) == -128 || f(v) == 127; };
-  while (first < last && ends(first)) ++first;
-  while (first < last && ends(last)) --last;
-  return first < last ? static_cast<double>(f(last) - f(first)) / (last - first) : 0;
-}
-
-// A line in units of 2^-bits that lies within one below the function, or above it by less than one,
-// from `first` to `last`; beyond the clamped ends it may be anywhere.
-std::optional<Line> FitLine(const SignedTable& f, int first, int last, int bits, double slope) {
-  const int32_t one = 1 << bits, scaled = static_cast<int32_t>(std::lround(slope * one * 256));
-  if (scaled < -32768 || scaled > 32767) return std::nullopt;
-  int32_t low = -32768, high = 32768;  // of the start
-  for (int v = first; v <= last; ++v) {
-    const int32_t rise = 256 * v * scaled >> 16;
-    if (f(v) > -128) low = std::max(low, (f(v) - 1) * one - rise);
-    if (f(v) < 127) high = std::min(high, (f(v) + 1) * one - rise);
-    if (low >= high) return std::nullopt;
-  }
-  return Line{static_cast<int16_t>(scaled), static_cast<int16_t>((low + high) / 2)};
-}
-
-// Fills in the bits; false where the lines are more than one off.
-bool Correct(const SignedTable& f, ByteLines* lines) {
-  std::fill(std::begin(lines->bits), std::end(lines->bits), uint8_t{0});
-  for (int v = -128; v < 128; ++v) {
-    const int missing = f(v) - High8(*lines, v);
-    if (missing != 0 && missing != 1) return false;
-    const auto place = static_cast<uint8_t>(v);
-    lines->bits[place / 8] |= static_cast<uint8_t>(missing << place % 8);
-  }
-  return true;
-}
-
-}  // namespace
-
-uint8_t ByteLines::operator()(uint8_t x) const {
-  const auto v = static_cast<uint8_t>(x ^ in_flip);
-  const int more = bits[v / 8] >> v % 8 & 1;
-  return static_cast<uint8_t>(High8(*this, static_cast<int8_t>(v)) + more) ^ out_flip;
-}
-
-std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool signed_in,
-                                       bool signed_out, int knee) {
-  constexpr int kMostDoublings = 4;
-  ByteLines lines{};
-  lines.in_flip = signed_in ? 0 : 0x80;
-  lines.out_flip = signed_out ? 0 : 0x80;
-  SignedTable f{};
-  for (int v = -128; v < 128; ++v) {
-    const uint8_t entry = table[static_cast<uint8_t>(v) ^ lines.in_flip];
-    f.results[v + 128] = static_cast<int8_t>(entry ^ lines.out_flip);
-  }
-  const int bend = std::clamp(signed_in ? knee : knee - 128, -128, 127);
-  const double below = SlopeOf(f, -128, bend), above = SlopeOf(f, bend, 127);
-  lines.larger = below <= above;
-  for (int bits = 8; bits >= 8 - kMostDoublings; --bits) {
-    lines.doublings = 8 - bits;
-    // One line for all, then one on each side.
-    if (const auto line = FitLine(f, -128, 127, bits, SlopeOf(f, -128, 127))) {
-      lines.slopes[0] = lines.slopes[1] = line->slope;
-      lines.starts[0] = lines.starts[1] = line->start;
-      if (Correct(f, &lines)) return lines;
-    }
-    const auto left = FitLine(f, -128, bend, bits, below);
-    const auto right = FitLine(f, bend, 127, bits, above);
-    if (!left || !right) continue;
-    lines.slopes[0] = left->slope, lines.starts[0] = left->start;
-    lines.slopes[1] = right->slope, lines.starts[1] = right->start;
-    if (Correct(f, &lines)) return lines;
-  }
-  return std::nullopt;
-}
-
-std::optional<ByteLimits> FindByteLimits(std::span<const uint8_t> table, bool signed_in,
-                                         bool signed_out) {
-  if (signed_in != signed_out) return std::nullopt;
-  const uint8_t flip = signed_in ? 0x80 : 0;
-  const auto function = [&](int v) {
-    return static_cast<uint8_t>(table[static_cast<uint8_t>(v ^ flip)] ^ flip);
-  };
-  const ByteLimits limits{function(0), function(255), flip};
-  for (int v = 0; v < 256; ++v) {
-    if (function(v) != std::min<int>(std::max<int>(v, limits.lowest), limits.highest)) {
-      return std::nullopt;
-    }
-  }
-  return limits;
-}
-
 namespace {
 
 // n bytes from `in` to `out`.

@@ -2,8 +2,10 @@
 // computes is the table, with lines and without.
 #include "kernels/elementwise/byte_map.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "kernels/elementwise/byte_lines.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -57,7 +59,7 @@ void ExpectMap(const std::vector<uint8_t>& table, int zero, bool signed_in, bool
 }
 
 TEST(ByteMapTest, BentLinesAreFound) {
-  int found = 0;
+  int found = 0, exact = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -66,12 +68,18 @@ TEST(ByteMapTest, BentLinesAreFound) {
     const std::vector<uint8_t> table = BentTable(random, signed_in, signed_out, zero);
     const auto lines = FindByteLines(table, signed_in, signed_out, zero);
     found += lines ? 1 : 0;
+    exact += lines && !lines->corrects ? 1 : 0;
+    if (lines) {
+      EXPECT_EQ(lines->corrects,
+                std::ranges::any_of(lines->bits, [](uint8_t b) { return b != 0; }));
+    }
     for (int x = 0; lines && x < 256; ++x) {
       ASSERT_EQ((*lines)(static_cast<uint8_t>(x)), table[x]) << x;
     }
     ExpectMap(table, zero, signed_in, signed_out, random);
   }
   EXPECT_GE(found, 285);
+  EXPECT_GE(exact, 200);
 }
 
 TEST(ByteMapTest, LimitsAreFound) {
