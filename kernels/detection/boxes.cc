@@ -1,21 +1,18 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <iterator>
 #include <limits>
 #include <numeric>
 
 #include "kernels/detection/best_label.h"
 #include "kernels/detection/detection.h"
+#include "kernels/detection/kept_boxes.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "runtime/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {
-
-struct Box {
-  float top, left, bottom, right;
-};
 
 // Values of an operand as floats.
 class Reals {
@@ -37,15 +34,11 @@ class Reals {
   const void* data_;
 };
 
-float Overlap(const Box& a, const Box& b) {
-  const float area_a = (a.bottom - a.top) * (a.right - a.left);
-  const float area_b = (b.bottom - b.top) * (b.right - b.left);
-  if (area_a <= 0 || area_b <= 0) return 0;
-  const float height = std::max(std::min(a.bottom, b.bottom) - std::max(a.top, b.top), 0.0f);
-  const float width = std::max(std::min(a.right, b.right) - std::max(a.left, b.left), 0.0f);
-  const float common = height * width;
-  return common / (area_a + area_b - common);
-}
+// What has vectors.
+struct Functions {
+  const BestLabelFunctions* best_label;
+  CoversFunction* covers;
+};
 
 struct Found {
   int32_t box, label;
@@ -54,8 +47,8 @@ struct Found {
 
 class Detection {
  public:
-  Detection(const OpDescription& op, const BestLabelFunctions& best_label)
-      : best_label_(best_label),
+  Detection(const OpDescription& op, const Functions& functions)
+      : functions_(functions),
         params_(op.params.as<DetectionParams>()),
         boxes_(op.inputs[0]),
         scores_(op.inputs[1]),
@@ -70,7 +63,8 @@ class Detection {
   size_t scratch_bytes() const {
     const auto n = static_cast<size_t>(count_);
     return AlignUp(n * sizeof(Box)) + AlignUp(n * sizeof(float)) +
-           2 * AlignUp(n * sizeof(int32_t)) +
+           2 * AlignUp(n * sizeof(int32_t)) + AlignUp(n * sizeof(uint64_t)) +
+           AlignUp(KeptBoxes::bytes(params_.max_detections)) +
            AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t)) +
            AlignUp(static_cast<size_t>(params_.num_classes) * sizeof(int32_t)) +
            AlignUp(2 * static_cast<size_t>(params_.max_detections) * sizeof(Found));
@@ -136,40 +130,62 @@ class Detection {
     static_cast<float*>(args.outputs[2])[at] = found.score;
   }
 
+  struct SuppressionMemory {
+    uint64_t* ranks;  // of all boxes
+    float* kept;      // KeptBoxes
+  };
+  SuppressionMemory TakeForSuppression(Memory& memory) const {
+    auto* ranks = memory.Take<uint64_t>(count_);
+    return {ranks, memory.Take<float>(int64_t{KeptBoxes::kRows} * params_.max_detections)};
+  }
+
   // The boxes that are kept, best first, at most `limit`: `order` holds them at its front. Those
-  // below the threshold, and those that overlap a better one, are left out. Few of the candidates
-  // are looked at before there are enough, so that they are taken from a heap, not sorted.
-  int32_t Suppress(const Box* boxes, const float* scores, int32_t limit, int32_t* order) const {
-    int32_t candidates = 0;
+  // below the threshold, and those that overlap a better one, are left out.
+  int32_t Suppress(const Box* boxes, const float* scores, int32_t limit,
+                   const SuppressionMemory& memory, int32_t* order) const {
+    uint64_t* const ranks = memory.ranks;
+    uint64_t* end = ranks;
     for (int32_t i = 0; i < count_; ++i) {
-      if (scores[i] >= params_.score_threshold) order[candidates++] = i;
+      if (scores[i] >= params_.score_threshold) *end++ = RankOf(scores[i], i);
     }
-    const auto worse = [&](int32_t a, int32_t b) {
-      return scores[a] < scores[b] || (scores[a] == scores[b] && a > b);
-    };
-    std::make_heap(order, order + candidates, worse);
-    // Those that are kept fill `order` from its end, the best last.
-    int32_t* const end = order + candidates;
-    int32_t kept = 0;
-    for (; candidates > 0 && kept < limit; --candidates) {
-      std::pop_heap(order, order + candidates, worse);
-      const int32_t next = order[candidates - 1];
-      const bool covered = std::any_of(
-          std::reverse_iterator(end), std::reverse_iterator(end - kept), [&](int32_t better) {
-            return Overlap(boxes[better], boxes[next]) > params_.overlap_threshold;
-          });
-      if (!covered) end[-++kept] = next;
+    KeptBoxes kept(memory.kept, limit);
+    uint64_t* sorted = ranks;
+    for (uint64_t* next = ranks; next != end && kept.count() < limit; ++next) {
+      if (next == sorted) sorted = SortSome(ranks, next, end, limit);
+      const int32_t box = BoxOf(*next);
+      if (functions_.covers(kept, boxes[box], params_.overlap_threshold)) continue;
+      order[kept.count()] = box;
+      kept.Add(boxes[box]);
     }
-    std::reverse(end - kept, end);
-    std::copy(end - kept, end, order);
-    return kept;
+    return kept.count();
+  }
+
+  // A box has a smaller rank than those with lower scores, and of equal ones than those behind it.
+  static uint64_t RankOf(float score, int32_t box) {
+    constexpr uint32_t kSign = uint32_t{1} << 31;
+    const auto bits = std::bit_cast<uint32_t>(score + 0.0f);  // -0 is 0
+    const uint32_t rising = (bits & kSign) != 0 ? ~bits : bits | kSign;
+    return uint64_t{~rising} << 32 | static_cast<uint32_t>(box);
+  }
+  static int32_t BoxOf(uint64_t rank) { return static_cast<int32_t>(rank & UINT32_MAX); }
+
+  // Brings some of the ranks from `next` on in order, as many again as are, and returns where they
+  // end: few are looked at before there are enough boxes.
+  static uint64_t* SortSome(uint64_t* first, uint64_t* next, uint64_t* end, int32_t limit) {
+    constexpr ptrdiff_t kLeast = 32;
+    const ptrdiff_t some = std::max({kLeast, ptrdiff_t{limit}, next - first});
+    uint64_t* const sorted = next + std::min(some, end - next);
+    if (sorted != end) std::nth_element(next, sorted, end);
+    std::sort(next, sorted);
+    return sorted;
   }
 
   // The best label of a box, the first of equal ones.
   int32_t BestLabel(const KernelArgs& args, int32_t box) const {
     const int64_t first = int64_t{box} * classes_ + background_;
     const auto best = [&]<class T>(const T* scores) {
-      return std::get<BestLabelFunction<T>*>(best_label_)(scores + first, params_.num_classes);
+      return std::get<BestLabelFunction<T>*>(*functions_.best_label)(scores + first,
+                                                                     params_.num_classes);
     };
     if (scores_.type == DataType::kFloat32) return best(static_cast<const float*>(args.inputs[1]));
     return best(static_cast<const uint8_t*>(args.inputs[1]));
@@ -179,6 +195,7 @@ class Detection {
     const Reals scores(scores_, args.inputs[1]);
     auto* best = memory.Take<float>(count_);
     auto* order = memory.Take<int32_t>(count_);
+    const SuppressionMemory suppression = TakeForSuppression(memory);
     auto* labels = memory.Take<int32_t>(int64_t{count_} * labels_);
     auto* all = memory.Take<int32_t>(params_.num_classes);
     const auto score = [&](int32_t box, int32_t label) {
@@ -198,7 +215,7 @@ class Detection {
       }
       best[i] = score(i, *of_box);
     }
-    const int32_t kept = Suppress(boxes, best, params_.max_detections, order);
+    const int32_t kept = Suppress(boxes, best, params_.max_detections, suppression, order);
     for (int32_t k = 0; k < kept; ++k) {
       for (int32_t c = 0; c < labels_; ++c) {
         const int32_t label = labels[int64_t{order[k]} * labels_ + c];
@@ -214,6 +231,7 @@ class Detection {
     const Reals scores(scores_, args.inputs[1]);
     auto* of_class = memory.Take<float>(count_);
     auto* order = memory.Take<int32_t>(count_);
+    const SuppressionMemory suppression = TakeForSuppression(memory);
     auto* found = memory.Take<Found>(2 * int64_t{params_.max_detections});
     const int32_t limit = std::min(params_.detections_per_class, params_.max_detections);
     int32_t total = 0;
@@ -221,7 +239,7 @@ class Detection {
       for (int32_t i = 0; i < count_; ++i) {
         of_class[i] = scores[int64_t{i} * classes_ + background_ + label];
       }
-      const int32_t kept = Suppress(boxes, of_class, limit, order);
+      const int32_t kept = Suppress(boxes, of_class, limit, suppression, order);
       for (int32_t k = 0; k < kept; ++k) {
         found[total + k] = {order[k], label, of_class[order[k]]};
       }
@@ -234,7 +252,7 @@ class Detection {
     return Status();
   }
 
-  const BestLabelFunctions& best_label_;
+  Functions functions_;
   DetectionParams params_;
   TensorInfo boxes_, scores_, anchors_;
   int32_t count_, classes_, background_, labels_;
@@ -242,8 +260,8 @@ class Detection {
 };
 
 Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
-                                          const BestLabelFunctions& best_label) {
-  const Detection detection(op, best_label);
+                                          const Functions& functions) {
+  const Detection detection(op, functions);
   return MakeKernel(
       internal::Join("detection ", target), {.scratch_bytes = detection.scratch_bytes()},
       [detection](const KernelArgs& args, int64_t, int64_t) { return detection.Run(args); });
@@ -252,14 +270,14 @@ Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_v
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&) {
-  return BuildWith(op, "reference", PlainBestLabel());
+  return BuildWith(op, "reference", {&PlainBestLabel(), PlainCovers});
 }
 
 Result<std::unique_ptr<Kernel>> BuildDetectionHighway(const OpDescription& op,
                                                       const BuildContext& context) {
   const BestLabelFunctions* const best_label = FindBestLabel(context.isa);
   if (best_label == nullptr) return NoVectorTarget(context.isa);
-  return BuildWith(op, SimdName(context.isa), *best_label);
+  return BuildWith(op, SimdName(context.isa), {best_label, FindCovers(context.isa)});
 }
 
 }  // namespace fuselite::kernels
