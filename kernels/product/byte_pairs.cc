@@ -215,7 +215,7 @@ class Joiner {
     }
     if (count_ == waiting_.size()) {
       ++failures_;
-      std::ranges::rotate(waiting_, waiting_.begin() + 1);
+      std::rotate(waiting_.begin(), waiting_.begin() + 1, waiting_.end());
       --count_;
     }
     waiting_[count_++] = group;
