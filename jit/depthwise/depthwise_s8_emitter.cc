@@ -174,8 +174,7 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   void StartFromBias(int outputs) {
-    const bool zero_points =
-        spec_.tail.dequantization && spec_.tail.dequantization->row_zero_points;
+    const bool zero_points = spec_.tail.row_zero_points();
     if (zero_points) {
       tail_.LoadRows();
       vpbroadcastd(V(t(0)), tail_.ZeroPoint(0));

@@ -15,6 +15,9 @@
 
 namespace fuselite::jit {
 
+// The smallest int8 that has an opposite.
+inline constexpr int8_t kLeastWithOpposite = -INT8_MAX;
+
 // The terms, in order, in which some channel's weight less the zero point is no int8 of `least`
 // (see Centering) or more. Absent where the weights are not known, do not lie term by term, or
 // leave more than int8 beside the nearest one.
@@ -35,8 +38,7 @@ std::vector<TermGroup> GroupsOfTerms(const kernels::DepthRuns& depth, int64_t va
 // Bytes of a type with a zero point taken off.
 class Centering {
  public:
-  // `type`: int8 or uint8. `least`: the smallest int8 that is used, -128, or -127 where each must
-  // have an opposite.
+  // `type`: int8 or uint8. `least`: the smallest int8 that is used, -128 or kLeastWithOpposite.
   Centering(DataType type, int32_t zero_point, int8_t least = INT8_MIN);
 
   // Whether no weight has an excess, as the zero point is in the middle of the type.

@@ -100,7 +100,7 @@ class GemmAmxEmitter : public Assembler {
   void StartSums() {
     for (int block = 0; block < blocks_; ++block) {
       for (int v = 0; v < tile_.vectors; ++v) {
-        if (spec_.row_zero_points()) {
+        if (spec_.tail.row_zero_points()) {
           tilezero(SumsOf(block, v));
         } else {
           tileloadd(SumsOf(block, v), ptr[panel_ + same_row_ + v * kVectorBytes]);
@@ -224,7 +224,7 @@ class GemmAmxEmitter : public Assembler {
       }
     }
     if (spec_.corrects) AddCorrections(rows);
-    if (spec_.row_zero_points()) AddZeroPoints(rows);
+    if (spec_.tail.row_zero_points()) AddZeroPoints(rows);
     tail_.Finish(Sums(rows), w_);
     add(cursor_, rows * row_bytes());
     add(out_, static_cast<uint32_t>(rows * spec_.out_step));

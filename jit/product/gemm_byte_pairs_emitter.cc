@@ -74,7 +74,7 @@ class BytePairsEmitter : public Assembler {
   Place Bias(int vector) const { return Place(panel_) + vector * kWidth; }
 
   void StartFromBias() {
-    if (spec_.row_zero_points()) return StartFromZeroPoints();
+    if (spec_.tail.row_zero_points()) return StartFromZeroPoints();
     for (int v = 0; v < tile_.vectors; ++v) {
       vmovups(Vec(acc(0, v)), ptr[Bias(v)]);
       for (int row = 1; row < tile_.rows; ++row) vmovaps(Vec(acc(row, v)), Vec(acc(0, v)));

@@ -117,7 +117,7 @@ class GemmS8Emitter : public Assembler {
   void StartFromBias() {
     for (int v = 0; v < tile_.vectors; ++v)
       vmovups(Part(weight(v), v), ptr[Place(w_) + v * isa().bytes]);
-    if (spec_.row_zero_points()) return StartFromZeroPoints();
+    if (spec_.tail.row_zero_points()) return StartFromZeroPoints();
     if (spec_.corrects) mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
     for (int row = 0; row < tile_.rows; ++row) {
       if (spec_.corrects && !isa().avx512) vpbroadcastd(Vec(broadcast(0)), ptr[count_ + row * 4]);

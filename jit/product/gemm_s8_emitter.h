@@ -52,12 +52,9 @@ struct GemmS8Spec {
 
   // The values in a group of four bytes.
   int group_values() const { return HasDotProduct(isa) || byte_pairs ? 4 : 2; }
-  // Whether rows have zero points of their own, by which biases are multiplied.
-  bool row_zero_points() const {
-    return tail.dequantization && tail.dequantization->row_zero_points;
-  }
+  int value_bytes() const { return 4 / group_values(); }
   // The biases of a vector: byte pairs have a second one, which no zero point multiplies.
-  int biases() const { return byte_pairs && row_zero_points() ? 2 : 1; }
+  int biases() const { return byte_pairs && tail.row_zero_points() ? 2 : 1; }
   // How many bytes a vector's weights take for one group of the depth.
   int weight_bytes() const { return VectorIsa(isa).bytes / (narrow ? 2 : 1); }
 };

@@ -27,6 +27,9 @@ constexpr int64_t kRowsWorthFlipping = 4;
 constexpr int64_t kRowsByNarrow = 64;
 // What two groups of byte pairs take, some of them wide (S8TileCycles).
 constexpr double kCyclesOfBytePairs = 2.2;
+// Of so many groups one may be multiplied twice, so that few rows read weights narrow, and not in
+// 16 bits.
+constexpr int64_t kGroupsOfOutlier = 4;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
 constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
@@ -73,9 +76,9 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const int64_t weights_bytes = problem->channels * kernel->depth_;
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
   const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
-  spec.narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);
-  kernel->CenterWeights(problem->group_channels());
-  spec.narrow = spec.narrow && kernel->HasInt8Weights();
+  const bool reads_narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);
+  kernel->CenterWeights(problem->group_channels(), reads_narrow);
+  spec.narrow = reads_narrow && kernel->HasInt8Weights();
   spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
@@ -145,22 +148,22 @@ void MicroKernelS8::SplitBlocks(ProductProblem* problem) {
   spec_.split_rows = true;
 }
 
-void MicroKernelS8::CenterWeights(int64_t group_channels) {
+void MicroKernelS8::CenterWeights(int64_t group_channels, bool reads_narrow) {
   // Tiles of AMX multiply whole runs.
   if (!format_.outliers || isa_.features.has(Feature::kAmxInt8)) return;
   const bool needed = WeightsOffset() != 0;
   if (!needed && !spec_.byte_pairs) return;
   std::vector<TermGroup> again =
-      GroupsOfTerms(spec_.depth, spec_.group_values(), TakesQuads() ? 1 : 2, *format_.outliers);
-  if (!spec_.byte_pairs && !RepaysCentering(std::ssize(again), group_channels)) return;
+      GroupsOfTerms(spec_.depth, spec_.group_values(), spec_.value_bytes(), *format_.outliers);
+  const bool repays = isa_.dot ? RepaysCentering(std::ssize(again), group_channels)
+                               : reads_narrow && std::ssize(again) * kGroupsOfOutlier <= groups_;
+  if (!spec_.byte_pairs && !repays) return;
   centered_ = needed || !again.empty();
   spec_.again = std::move(again);
 }
 
-// Without it dot products need the sum of each row, and pair products weights of 16 bits.
+// Without it dot products need the sum of each row.
 bool MicroKernelS8::RepaysCentering(int64_t again, int64_t group_channels) const {
-  constexpr int64_t kGroupsOfOutlier = 4;
-  if (!isa_.dot) return spec_.narrow && again * kGroupsOfOutlier <= groups_;
   const DepthRuns& depth = spec_.depth;
   const int64_t vectors = (group_channels + isa_.lanes() - 1) / isa_.lanes();
   const double steps = static_cast<double>(again * vectors) * kCyclesOfProduct;
@@ -215,7 +218,7 @@ double MicroKernelS8::TileCycles(int rows, int vectors) const {
   if (amx_) return AmxTileCycles(spec_, rows, vectors);
   const int64_t groups = groups_ + std::ssize(spec_.again);
   if (spec_.byte_pairs) return S8TileCycles(groups, kCyclesOfBytePairs, rows, vectors);
-  return isa_.dot ? S8TileCycles(groups, 1, rows, vectors) : PairTileCycles(groups_, rows, vectors);
+  return isa_.dot ? S8TileCycles(groups, 1, rows, vectors) : PairTileCycles(groups, rows, vectors);
 }
 
 void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count,

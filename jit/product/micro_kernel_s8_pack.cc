@@ -214,7 +214,7 @@ void MicroKernelS8::PackTail(const int32_t* sums, std::span<const int64_t> chann
 }
 
 Centering MicroKernelS8::WeightCentering() const {
-  const int8_t least = spec_.byte_pairs ? -INT8_MAX : INT8_MIN;  // weights have an opposite
+  const int8_t least = spec_.byte_pairs ? kLeastWithOpposite : INT8_MIN;
   return {format_.weights_type, format_.weights_zero_point, least};
 }
 

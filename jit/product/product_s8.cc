@@ -62,7 +62,6 @@ bool IsLargeForBytePairs(const ProductDescription& d) {
 // zero point rarely has such a weight, and memchr finds that out in less time than TermsOfOutliers.
 std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescription& d,
                                                          const TensorInfo& weights) {
-  constexpr int8_t kLeast = -INT8_MAX;
   const int32_t zero_point = weights.quantization.zero_point();
   const bool is_signed = weights.type == DataType::kInt8;
   const auto bytes = static_cast<size_t>(weights.elements());
@@ -72,7 +71,7 @@ std::optional<std::vector<int64_t>> TermsWithoutOpposite(const ProductDescriptio
   }
   // A weight 255 below the zero point would leave -128 beside -127.
   if (zero_point == (is_signed ? INT8_MAX : UINT8_MAX)) return std::nullopt;
-  return TermsOfOutliers(d, weights, kLeast);
+  return TermsOfOutliers(d, weights, kLeastWithOpposite);
 }
 
 // With more wide vectors plain ones save little, and packing takes longer: on a Zen 3 layers with a

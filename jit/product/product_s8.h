@@ -59,7 +59,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
   int64_t row_bytes() const override {
-    return spec_.depth.FreshBytes(spec_.a_step, spec_.split_rows ? 3 : TakesQuads() ? 1 : 2);
+    return spec_.depth.FreshBytes(spec_.a_step, spec_.split_rows ? 3 : spec_.value_bytes());
   }
   int64_t small_block_bytes() const override { return 32 << 10; }
   size_t panel_bytes(int vectors) const override {
@@ -98,8 +98,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);
   // Has weights packed as int8 without their zero point, and steps for their outliers, where that
-  // repays: for byte pairs always.
-  void CenterWeights(int64_t group_channels);
+  // repays: for byte pairs always. `reads_narrow`: pair products read int8 weights narrow.
+  void CenterWeights(int64_t group_channels, bool reads_narrow);
   bool RepaysCentering(int64_t again, int64_t group_channels) const;
   // Whether what is packed fits int8 without a zero point.
   bool HasInt8Weights() const {

@@ -20,6 +20,8 @@ struct SumTail {
   std::vector<Residual> residuals;  // with a requantization; kMostResiduals at most
 
   bool stores_sums() const { return !requantization && !dequantization; }
+  // Whether rows have zero points of their own, by which biases are multiplied.
+  bool row_zero_points() const { return dequantization && dequantization->row_zero_points; }
   // The furthest from row to row of a residual.
   int64_t longest_residual_step() const;
   // The bytes of an element that is stored.

@@ -64,7 +64,7 @@ class Detection {
     const auto n = static_cast<size_t>(count_);
     return AlignUp(n * sizeof(Box)) + AlignUp(n * sizeof(float)) +
            2 * AlignUp(n * sizeof(int32_t)) + AlignUp(n * sizeof(uint64_t)) +
-           AlignUp(KeptBoxes::bytes(params_.max_detections)) +
+           AlignUp(sizeof(float) * KeptBoxes::values(params_.max_detections)) +
            AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t)) +
            AlignUp(static_cast<size_t>(params_.num_classes) * sizeof(int32_t)) +
            AlignUp(2 * static_cast<size_t>(params_.max_detections) * sizeof(Found));
@@ -136,7 +136,7 @@ class Detection {
   };
   SuppressionMemory TakeForSuppression(Memory& memory) const {
     auto* ranks = memory.Take<uint64_t>(count_);
-    return {ranks, memory.Take<float>(int64_t{KeptBoxes::kRows} * params_.max_detections)};
+    return {ranks, memory.Take<float>(KeptBoxes::values(params_.max_detections))};
   }
 
   // The boxes that are kept, best first, at most `limit`: `order` holds them at its front. Those

@@ -19,11 +19,9 @@ class KeptBoxes {
  public:
   enum Row { kTop, kLeft, kBottom, kRight, kArea, kRows };
 
-  // `values`: room for bytes(capacity), aligned to floats.
+  // `values`: room for values(capacity).
   KeptBoxes(float* values, int32_t capacity) : values_(values), capacity_(capacity) {}
-  static constexpr size_t bytes(int32_t capacity) {
-    return sizeof(float) * kRows * static_cast<size_t>(capacity);
-  }
+  static constexpr int64_t values(int32_t capacity) { return int64_t{kRows} * capacity; }
 
   int32_t count() const { return count_; }
   const float* row(Row row) const { return values_ + ptrdiff_t{row} * capacity_; }

@@ -24,9 +24,6 @@ constexpr int64_t kVector = 32;  // bytes
 constexpr size_t kKinds = PairCounts().of_kind.size();
 constexpr uint8_t kJoined = kKinds;  // in place of a kind, and like 0 without a wide vector
 
-// The loads of a group are what the positive weights of each pair sum to, and the negative ones, as
-// many bytes as the group has, in an order that is the same for all; of a wide vector any.
-
 }  // namespace
 }  // namespace fuselite::kernels
 #endif
@@ -50,7 +47,9 @@ struct HalvesOfPairs {
   }
 };
 
-// Writes the loads of a vector, and returns whether it is plain.
+// Writes the loads of a vector, and returns whether it is plain. They are what the positive weights
+// of each pair sum to, and the negative ones, as many bytes as the vector has, in one order for all
+// vectors.
 HWY_INLINE bool FindLoads(const std::byte* vector, uint8_t* loads) {
   const Pairs d;
   const hn::Rebind<uint8_t, Pairs> bytes;

@@ -44,8 +44,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Runs of fewer bytes are summed in eights of a 64-bit word: a vector takes longer to sum up, and,
-// where it has no masks, to fill in part.
+// Of several runs those of fewer bytes are summed in eights of a 64-bit word: a vector takes longer
+// to sum up, and, where it has no masks, to fill in part.
 constexpr int64_t kEight = 8;
 constexpr int64_t kShortRun = HasMaskedMemory<ByteTag>() ? kEight + 1 : 32;
 // Single runs of so many are summed by two vectors of 16 bytes at most.
@@ -92,20 +92,20 @@ HWY_INLINE void SumRunsOfEight(const ReducePlan& plan, const uint8_t* in, uint64
 
 // The same of 9 to 32 bytes, by one or two vectors of 16: 8400 runs of 16 take 26 us, which took 68
 // by words (Zen 3).
-HWY_INLINE void SumRunsOfVectors(const ReducePlan& plan, const uint8_t* in, uint8_t flip,
+HWY_INLINE void SumRunsOfVectors(const ReducePlan& plan, const uint8_t* in, uint64_t flips,
                                  int64_t first, int64_t n, uint32_t* to) {
   constexpr int64_t kVector = 16;
   const hn::Full128<uint8_t> d;
   const hn::Full128<uint64_t> dw;
   const int64_t count = plan.run_count;
   const int64_t last = plan.OuterOffset(plan.outer - 1) + count - kVector;
-  const auto sign = hn::Set(d, flip);
+  const auto sign = hn::Set(d, static_cast<uint8_t>(flips));
   const auto kept = hn::FirstN(d, static_cast<size_t>(count));
   // Of the second vector, which ends with the run, what the first has not.
   const auto summed = hn::FirstN(d, static_cast<size_t>(std::max<int64_t>(0, 2 * kVector - count)));
   plan.ForOuter(first, first + n, [&](int64_t offset) HWY_ATTR {
     if (offset > last) {
-      *to++ = SumShortRun(in + offset, count, uint64_t{0x0101010101010101} * flip);
+      *to++ = SumShortRun(in + offset, count, flips);
       return;
     }
     const uint8_t* const x = in + offset;
@@ -281,7 +281,7 @@ void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* i
   if (plan.runs == 1 && plan.run_count <= kEight) {
     SumRunsOfEight(plan, in, flips, first, count, sums);
   } else if (plan.runs == 1 && plan.run_count <= kMostOfVectors) {
-    SumRunsOfVectors(plan, in, f.flip, first, count, sums);
+    SumRunsOfVectors(plan, in, flips, first, count, sums);
   } else {
     uint32_t* to = sums;
     const bool is_short = plan.run_count < kShortRun;

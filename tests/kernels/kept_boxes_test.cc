@@ -22,7 +22,7 @@ Box RandomBox(Random& random) {
 class Kept {
  public:
   Kept(Random& random, int32_t count)
-      : values_(KeptBoxes::bytes(count) / sizeof(float)), boxes_(values_.data(), count) {
+      : values_(KeptBoxes::values(count)), boxes_(values_.data(), count) {
     for (int32_t i = 0; i < count; ++i) boxes_.Add(RandomBox(random));
   }
   const KeptBoxes& operator*() const { return boxes_; }
@@ -52,7 +52,7 @@ TEST(KeptBoxesTest, VectorsCoverWhatLoopsDo) {
 }
 
 TEST(KeptBoxesTest, HalfOfTheUnion) {
-  std::vector<float> values(KeptBoxes::bytes(2) / sizeof(float));
+  std::vector<float> values(KeptBoxes::values(2));
   KeptBoxes kept(values.data(), 2);
   const Box box = {0, 0, 1, 2};
   EXPECT_FALSE(PlainCovers(kept, box, 0));
