@@ -9,9 +9,12 @@ namespace {
 
 int32_t Saturate16(int32_t x) { return std::clamp(x, -32768, 32767); }
 
+int32_t OnLine(const ByteLines& f, int i, int v) {
+  return Saturate16((256 * v * f.slopes[i] >> 16) + f.starts[i]);
+}
+
 int32_t OnLines(const ByteLines& f, int v) {
-  int32_t q[2];
-  for (int i : {0, 1}) q[i] = Saturate16((256 * v * f.slopes[i] >> 16) + f.starts[i]);
+  const int32_t q[] = {OnLine(f, 0, v), OnLine(f, 1, v)};
   const int32_t value = f.larger ? std::max(q[0], q[1]) : std::min(q[0], q[1]);
   return std::clamp(value >> f.shift, -128, 127);
 }
@@ -44,6 +47,14 @@ struct Inner {
 // How near lines come to a function: each has its result, or one less at most.
 enum class Nearness { kExact, kOneBelow };
 
+// What a search for a line came to.
+struct Fit {
+  std::optional<Line> line{};
+  // Without a line: no coarser units give one either, as two values of the function keep any from
+  // being near. Else the line was not within 16 bits.
+  bool bends = false;
+};
+
 // Values from `first` to `last` of a function, and a line through them in units of 2^-bits.
 class LineFit {
  public:
@@ -52,23 +63,25 @@ class LineFit {
 
   // The slope between two values is off by up to two in their distance; which way, the two values
   // tell that keep a line from being exact.
-  std::optional<Line> Find(Nearness nearness) const {
+  Fit Find(Nearness nearness) const {
     const int32_t slope = Scaled(inner_.Slope(f_));
-    if (nearness == Nearness::kOneBelow) return WithSlope(slope, nearness).line;
+    if (nearness == Nearness::kOneBelow) return WithSlope(slope, nearness).fit;
     const int32_t reach = Scaled(2.0) / inner_.distance();
     int32_t least = slope - reach, most = slope + reach;
+    bool bends = true;
     while (least <= most) {
       const int32_t middle = (least + most) / 2;
       const Try tried = WithSlope(middle, nearness);
-      if (tried.line) return tried.line;
+      if (tried.fit.line) return tried.fit;
+      bends &= tried.fit.bends;
       tried.is_flat ? least = middle + 1 : most = middle - 1;
     }
-    return std::nullopt;
+    return {.bends = bends};
   }
 
  private:
   struct Try {
-    std::optional<Line> line{};
+    Fit fit{};
     bool is_flat = false;  // it takes a larger slope, if any
   };
 
@@ -86,9 +99,13 @@ class LineFit {
       const int32_t start = f_(v) * one_ - (256 * v * slope >> 16);
       if (f_(v) > -128 && start - below > low) low = start - below, at_low = v;
       if (f_(v) < 127 && start + one_ < high) high = start + one_, at_high = v;
-      if (low >= high) return {.is_flat = at_low > at_high};
+      if (low >= high) {
+        const bool bends = low > -32768 && high < 32768;
+        return {.fit = {.bends = bends}, .is_flat = at_low > at_high};
+      }
     }
-    return {Line{static_cast<int16_t>(slope), static_cast<int16_t>(low + (high - low) / 2)}};
+    const auto start = static_cast<int16_t>(low + (high - low) / 2);
+    return {.fit = {.line = Line{static_cast<int16_t>(slope), start}}};
   }
 
   const SignedTable& f_;
@@ -112,24 +129,33 @@ bool Correct(const SignedTable& f, Nearness nearness, ByteLines* lines) {
   return true;
 }
 
-// Brings `lines` so near to the function, which may bend at `bend`: one line for all, or one on
-// each side. False where there are none.
-bool FindLines(const SignedTable& f, int bend, Nearness nearness, ByteLines* lines) {
-  constexpr int kMostShift = 8, kLeastShift = 4;
-  const auto take = [&](const std::optional<Line>& left, const std::optional<Line>& right) {
-    if (!left || !right) return false;
-    lines->slopes[0] = left->slope, lines->starts[0] = left->start;
-    lines->slopes[1] = right->slope, lines->starts[1] = right->start;
-    return Correct(f, nearness, lines);
-  };
+constexpr int kMostShift = 8, kLeastShift = 4;
+
+// Brings one line so near to the function; false where there is none. The lines of a shift are
+// among those of the next larger one, as far as 16 bits hold them.
+bool FindLine(const SignedTable& f, Nearness nearness, ByteLines* lines) {
   for (lines->shift = kMostShift; lines->shift >= kLeastShift; --lines->shift) {
-    const auto line = LineFit(f, -128, 127, lines->shift).Find(nearness);
-    if (take(line, line)) return true;
+    const Fit fit = LineFit(f, -128, 127, lines->shift).Find(nearness);
+    if (fit.bends) return false;
+    if (!fit.line) continue;
+    for (int i : {0, 1}) lines->slopes[i] = fit.line->slope, lines->starts[i] = fit.line->start;
+    if (Correct(f, nearness, lines)) return true;
   }
+  return false;
+}
+
+// Brings two lines so near, one on each side of `bend`.
+bool FindTwoLines(const SignedTable& f, int bend, Nearness nearness, ByteLines* lines) {
   lines->larger = Inner(f, -128, bend).Slope(f) <= Inner(f, bend, 127).Slope(f);
   for (lines->shift = kMostShift; lines->shift >= kLeastShift; --lines->shift) {
-    const auto left = LineFit(f, -128, bend, lines->shift).Find(nearness);
-    if (left && take(left, LineFit(f, bend, 127, lines->shift).Find(nearness))) return true;
+    const Fit sides[] = {LineFit(f, -128, bend, lines->shift).Find(nearness),
+                         LineFit(f, bend, 127, lines->shift).Find(nearness)};
+    if (sides[0].bends || sides[1].bends) return false;
+    if (!sides[0].line || !sides[1].line) continue;
+    for (int i : {0, 1}) {
+      lines->slopes[i] = sides[i].line->slope, lines->starts[i] = sides[i].line->start;
+    }
+    if (Correct(f, nearness, lines)) return true;
   }
   return false;
 }
@@ -153,10 +179,17 @@ std::optional<ByteLines> FindByteLines(std::span<const uint8_t> table, bool sign
     f.results[v + 128] = static_cast<int8_t>(entry ^ lines.out_flip);
   }
   const int bend = std::clamp(signed_in ? knee : knee - 128, -128, 127);
-  for (const Nearness nearness : {Nearness::kExact, Nearness::kOneBelow}) {
-    if (FindLines(f, bend, nearness, &lines)) return lines;
+  // Exact lines are among the near ones, which a single slope tells: most functions have neither.
+  std::optional<ByteLines> near;
+  if (FindLine(f, Nearness::kOneBelow, &lines)) {
+    near = lines;
+    if (FindLine(f, Nearness::kExact, &lines)) return lines;
   }
-  return std::nullopt;
+  if (FindTwoLines(f, bend, Nearness::kOneBelow, &lines)) {
+    if (!near) near = lines;
+    if (FindTwoLines(f, bend, Nearness::kExact, &lines)) return lines;
+  }
+  return near;
 }
 
 std::optional<ByteLimits> FindByteLimits(std::span<const uint8_t> table, bool signed_in,

@@ -262,11 +262,11 @@ class Search {
 // Looks at the scales of a vector side by side, and thoroughly only at those that this leaves open.
 class VectorSearch {
  public:
-  VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa, bool soon,
+  VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa, bool plain,
                std::span<std::optional<FloatScale>> pairs)
       : queries_(queries),
         isa_(isa),
-        soon_(soon),
+        plain_(plain),
         pairs_(pairs),
         search_(queries, isa),
         tries_(search_, isa) {}
@@ -280,6 +280,7 @@ class VectorSearch {
         pairs_[i].emplace(search_.pair(i));
         continue;
       }
+      if (plain_) return false;
       lanes[count++] = {i, tries_.Nearest(i)};
     }
     const std::span open = std::span(lanes).first(count);
@@ -309,7 +310,7 @@ class VectorSearch {
 
   std::optional<FloatScale> Find(Open& lane) const {
     ScaleTries::Found& found = lane.found;
-    if (found.pair && (soon_ || moved_.Covers(*found.pair))) return found.pair;
+    if (found.pair && moved_.Covers(*found.pair)) return found.pair;
     tries_.TryNeighbours(lane.query, &found);
     if (found.certain() || (found.pair && moved_.Covers(*found.pair))) return found.pair;
     return Search(queries_[lane.query], isa_, moved_).Run();
@@ -317,7 +318,7 @@ class VectorSearch {
 
   const std::span<const FloatScaleQuery> queries_;
   const Isa isa_;
-  const bool soon_;
+  const bool plain_;
   const std::span<std::optional<FloatScale>> pairs_;
   const LaneSearch search_;
   const ScaleTries tries_;
@@ -338,12 +339,12 @@ std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) 
   return Search(query, isa, {}).Run();
 }
 
-void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa, bool soon,
+void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa, bool plain,
                      std::span<std::optional<FloatScale>> pairs) {
   static_assert(kMostFloatScales == kStepLanes);
   std::ranges::fill(pairs, std::nullopt);
   if (!FusesMultiplyAdd(isa) || queries.empty()) return;
-  if (!VectorSearch(queries, isa, soon, pairs).Run()) std::ranges::fill(pairs, std::nullopt);
+  if (!VectorSearch(queries, isa, plain, pairs).Run()) std::ranges::fill(pairs, std::nullopt);
 }
 
 }  // namespace fuselite::kernels
