@@ -1,6 +1,5 @@
 // Pools with vectors along the channels: eight of them stay in registers over a window's taps.
 #include <algorithm>
-#include <limits>
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
@@ -11,9 +10,9 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/pool/totals-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
-#include "kernels/simd_math/simd_math-inl.h"
 
 // What the vector code needs of a pool; the same for every target.
 #ifndef FUSELITE_KERNELS_POOL_HIGHWAY_ONCE_
@@ -35,22 +34,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 
-template <PoolKind kKind, class V>
-HWY_INLINE V CombineTaps(V total, V value) {
-  if constexpr (kKind == PoolKind::kMax) return StdMax(total, value);
-  if constexpr (kKind == PoolKind::kL2) return hn::Add(total, hn::Mul(value, value));
-  return hn::Add(total, value);
-}
-
-template <PoolKind kKind, class V>
-HWY_INLINE V FinishVec(V total, V count, const PoolWindow& pool) {
-  const D d;
-  V value = total;
-  if constexpr (kKind != PoolKind::kMax) value = hn::Div(total, count);
-  if constexpr (kKind == PoolKind::kL2) value = hn::Sqrt(value);
-  return AtMost(d, AtLeast(d, value, pool.low), pool.high);
-}
-
 // `kVectors` vectors of channels, of which the last one ends with the `n`th channel and may overlap
 // the one before; where kVectors is 0 `n` < Lanes channels.
 template <PoolKind kKind, size_t kVectors>
@@ -58,8 +41,7 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
                              float* out, size_t n) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  const auto start =
-      hn::Set(d, kKind == PoolKind::kMax ? std::numeric_limits<float>::lowest() : 0.0f);
+  const auto start = hn::Set(d, NoTotal<kKind, float>());
   const auto count = hn::Set(d, static_cast<float>(taps.count()));
   if constexpr (kVectors == 0) {
     auto total = start;
@@ -69,7 +51,7 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
         total = CombineTaps<kKind>(total, LoadPartial(d, pixel, n));
       }
     }
-    StorePartial(FinishVec<kKind>(total, count, pool), d, out, n);
+    StorePartial(FloatOfTotal<kKind>(total, count, pool.low, pool.high), d, out, n);
   } else {
     hn::Vec<D> totals[kVectors];
     HWY_UNROLL(8)
@@ -87,9 +69,10 @@ HWY_INLINE void PoolChannels(const PoolWindow& pool, const PoolTaps& taps, const
     }
     HWY_UNROLL(8)
     for (size_t v = 0; v + 1 < kVectors; ++v) {
-      hn::StoreU(FinishVec<kKind>(totals[v], count, pool), d, out + v * lanes);
+      hn::StoreU(FloatOfTotal<kKind>(totals[v], count, pool.low, pool.high), d, out + v * lanes);
     }
-    hn::StoreU(FinishVec<kKind>(totals[kVectors - 1], count, pool), d, out + last);
+    hn::StoreU(FloatOfTotal<kKind>(totals[kVectors - 1], count, pool.low, pool.high), d,
+               out + last);
   }
 }
 
@@ -145,6 +128,7 @@ namespace fuselite::kernels {
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
                                                  const BuildContext& context) {
   constexpr auto kPoolPixels = FUSELITE_SIMD_TABLE(PoolPixels);
+  if (auto columns = BuildPoolColumns(op, context); columns.ok()) return columns;
   if (auto rows = BuildPoolRows(op, context); rows.ok()) return rows;
   if (op.inputs[0].type != DataType::kFloat32) return BuildIntegerPoolHighway(op, context);
   FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));

@@ -9,6 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/pool/totals-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 
@@ -21,8 +22,6 @@ struct IntegerPool {
   int64_t in_step, out_step;       // elements from an output pixel's first tap, output, to the next
   int32_t low, high;               // of the fused activation, within the type's range
 };
-// The sum of so many int16 and half of their count is below 2^24.
-inline constexpr int32_t kMostSmallInt16 = 511;
 // A run of output pixels (ForPixelRuns).
 using IntegerPixels = void(const IntegerPool&, const PoolTaps&, const void* in, void* out,
                            size_t channels, int64_t pixels);
@@ -73,8 +72,9 @@ struct MaxChannels {
     hn::Vec<D> totals[HWY_MAX(kVectors, 1)];
     const auto low = hn::Set(d, static_cast<T>(pool.low));
     for (auto& total : totals) total = low;
-    ForTaps<kVectors>(d, pool, taps, in, n,
-                      [&](size_t v, hn::Vec<D> x) HWY_ATTR { totals[v] = hn::Max(totals[v], x); });
+    ForTaps<kVectors>(d, pool, taps, in, n, [&](size_t v, hn::Vec<D> x) FUSELITE_INLINED {
+      totals[v] = hn::Max(totals[v], x);
+    });
     const auto high = hn::Set(d, static_cast<T>(pool.high));
     if constexpr (kVectors == 0) StorePartial(hn::Min(totals[0], high), d, out, n);
     HWY_UNROLL(4)
@@ -89,7 +89,6 @@ template <class T, class Sum>
 struct MeanChannels {
   using D = hn::ScalableTag<Sum>;
   using Narrow = hn::Rebind<T, D>;
-  using Int = hn::ScalableTag<int32_t>;
 
   template <size_t kVectors>
   static HWY_INLINE void Run(const IntegerPool& pool, const PoolTaps& taps, const T* in, T* out,
@@ -97,59 +96,16 @@ struct MeanChannels {
     const D d;
     hn::Vec<D> totals[HWY_MAX(kVectors, 1)];
     for (auto& total : totals) total = hn::Zero(d);
-    ForTaps<kVectors>(Narrow(), pool, taps, in, n, [&](size_t v, hn::Vec<Narrow> x) HWY_ATTR {
-      totals[v] = hn::Add(totals[v], hn::PromoteTo(d, x));
-    });
-    if constexpr (kVectors == 0) Store(totals[0], pool, taps.count(), out, n);
+    ForTaps<kVectors>(Narrow(), pool, taps, in, n,
+                      [&](size_t v, hn::Vec<Narrow> x) FUSELITE_INLINED {
+                        totals[v] = hn::Add(totals[v], hn::PromoteTo(d, x));
+                      });
+    const IntegerMeans<T> means(taps.count(), pool.low, pool.high);
+    if constexpr (kVectors == 0) means.Store(d, totals[0], out, n);
     HWY_UNROLL(4)
     for (size_t v = 0; v < kVectors; ++v) {
-      Store(totals[v], pool, taps.count(), out + VectorAt<kVectors>(v, hn::Lanes(d), n),
-            hn::Lanes(d));
+      means.Store(d, totals[v], out + VectorAt<kVectors>(v, hn::Lanes(d), n), hn::Lanes(d));
     }
-  }
-
-  static HWY_INLINE void Store(hn::Vec<D> total, const IntegerPool& pool, int32_t count, T* out,
-                               size_t n) {
-    if constexpr (sizeof(Sum) == 4) {
-      StoreMean(total, pool, count, out, n);
-    } else {
-      const hn::Half<D> half;
-      const size_t lanes = hn::Lanes(half);
-      const Int wide;
-      StoreMean(hn::PromoteTo(wide, hn::LowerHalf(half, total)), pool, count, out,
-                HWY_MIN(n, lanes));
-      if (n <= lanes) return;
-      StoreMean(hn::PromoteTo(wide, hn::UpperHalf(half, total)), pool, count, out + lanes,
-                n - lanes);
-    }
-  }
-
-  // One by one, which is little beside the sums of so many.
-  static HWY_INLINE hn::Vec<Int> DivideLarge(hn::Vec<Int> sums, int32_t count) {
-    const Int d;
-    HWY_ALIGN int32_t means[hn::MaxLanes(Int())];
-    hn::Store(sums, d, means);
-    for (int32_t& mean : means) mean /= count;
-    return hn::Load(d, means);
-  }
-
-  // Sums below 2^24 are exact in float, and their quotient is cut to the right integer: one that
-  // is not whole differs from the next integer by more than it is rounded.
-  static HWY_INLINE void StoreMean(hn::Vec<Int> total, const IntegerPool& pool, int32_t count,
-                                   T* out, size_t n) {
-    const Int d;
-    const hn::ScalableTag<float> df;
-    const hn::Rebind<T, Int> narrow;
-    auto half = hn::Set(d, count / 2);
-    if constexpr (std::is_signed_v<T>) {
-      half = hn::IfThenElse(hn::Gt(total, hn::Zero(d)), half, hn::Neg(half));
-    }
-    const auto sum = hn::Add(total, half);
-    const auto quotient = hn::Div(hn::ConvertTo(df, sum), hn::Set(df, static_cast<float>(count)));
-    auto mean = hn::ConvertTo(d, quotient);
-    if (sizeof(T) == 2 && count > kMostSmallInt16) mean = DivideLarge(sum, count);
-    const auto clamped = hn::Min(hn::Max(mean, hn::Set(d, pool.low)), hn::Set(d, pool.high));
-    StoreUpTo(hn::DemoteTo(narrow, clamped), narrow, out, n);
   }
 };
 

@@ -74,13 +74,16 @@ void ForPixels(const PoolShape& shape, int64_t begin, int64_t end, F f) {
   });
 }
 
-// A unit is an output pixel, or a row of them. float32: sums in row-major order of the window,
-// divided by the number of taps, then the clamp of the fused activation, then the tail. Average and
+// A unit is an output pixel, or a row of them. float32: sums in row-major order of the window, or
+// where windows overlap of its columns first, divided by the number of taps, then the clamp of the
+// fused activation, then the tail. Average and
 // maximum of int8, uint8 and int16: input and output have the same scale; the mean is rounded half
 // away from zero (int8, int16) or up (uint8).
 Result<std::unique_ptr<Kernel>> BuildPoolReference(const OpDescription&, const BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription&, const BuildContext&);
 Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription&, const BuildContext&);
+// Windows that overlap so much that joining the rows of a line of them first takes less.
+Result<std::unique_ptr<Kernel>> BuildPoolColumns(const OpDescription&, const BuildContext&);
 // Dense images of few channels, no tail.
 Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription&, const BuildContext&);
 
