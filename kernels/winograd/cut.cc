@@ -65,7 +65,8 @@ Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& num
       cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
-  const double output = OutputCycles(cut.outputs) + numbers.tail_cycles;
+  const double output =
+      OutputCycles(cut.outputs) + numbers.tail_cycles + cut.terms() * numbers.sum_cycles;
   return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out * numbers.bytes) +
          static_cast<double>(cut.tiles) *
              (vectors_in * InputCycles(cut.outputs) + vectors_out * output);
