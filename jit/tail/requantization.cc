@@ -22,9 +22,16 @@ namespace {
 constexpr int kMaxNarrowRight = 21, kMaxNarrowLeft = 24;
 constexpr int64_t kMaxNarrowSum = int64_t{1} << 28;  // after the left shift
 constexpr int kMaxVectorLanes = 16;
-// With so few sums of a channel in a run floats are worth no long search: an unrolled LSTM of one
-// row opens in 6 ms less of 30, and runs 2 of 130 microseconds longer (Zen 3).
 constexpr int64_t kFewRows = 4;
+
+// With so few sums of a channel in a run floats are worth no long search: an unrolled LSTM of one
+// row opens in 6 ms less of 30, and runs 2 of 130 microseconds longer (Zen 3). With AVX-512 it
+// would run 6% longer without pairs that move sums, so the first ones are taken.
+kernels::FloatScaleEffort EffortFor(int64_t rows, Isa isa) {
+  using Effort = kernels::FloatScaleEffort;
+  if (rows > kFewRows) return Effort::kFewestMoves;
+  return isa.has(Feature::kAvx512) ? Effort::kFirstPair : Effort::kPlain;
+}
 
 template <class Values>
 auto OfChannel(const Values& values, int64_t channel) {
@@ -192,7 +199,7 @@ void RequantizationConstants::Find(std::span<const int64_t> channels, const int3
     fits &= lanes[i].fits;
   }
   if (!fits) return;
-  kernels::FindFloatScales(std::span(queries).first(count), isa_, bounds_.rows <= kFewRows,
+  kernels::FindFloatScales(std::span(queries).first(count), isa_, EffortFor(bounds_.rows, isa_),
                            std::span(found).first(count));
   for (size_t i = 0, at = 0; i < channels.size(); ++i) {
     if (channels[i] >= 0) lanes[i].floats = found[at++];

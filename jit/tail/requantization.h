@@ -102,7 +102,8 @@ struct SumBounds {
 class RequantizationConstants {
  public:
   RequantizationConstants() = default;
-  // `plan` was made of `stage`. Constants do not depend on `isa`, with which they are made.
+  // `plan` was made of `stage`. The form of constants may depend on `isa`, with which they are
+  // made; what they give does not.
   RequantizationConstants(kernels::TailStage stage, const Requantization& plan,
                           const SumBounds& bounds, Isa isa);
 

@@ -262,11 +262,11 @@ class Search {
 // Looks at the scales of a vector side by side, and thoroughly only at those that this leaves open.
 class VectorSearch {
  public:
-  VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa, bool plain,
+  VectorSearch(std::span<const FloatScaleQuery> queries, Isa isa, FloatScaleEffort effort,
                std::span<std::optional<FloatScale>> pairs)
       : queries_(queries),
         isa_(isa),
-        plain_(plain),
+        effort_(effort),
         pairs_(pairs),
         search_(queries, isa),
         tries_(search_, isa) {}
@@ -280,7 +280,7 @@ class VectorSearch {
         pairs_[i].emplace(search_.pair(i));
         continue;
       }
-      if (plain_) return false;
+      if (effort_ == FloatScaleEffort::kPlain) return false;
       lanes[count++] = {i, tries_.Nearest(i)};
     }
     const std::span open = std::span(lanes).first(count);
@@ -310,7 +310,8 @@ class VectorSearch {
 
   std::optional<FloatScale> Find(Open& lane) const {
     ScaleTries::Found& found = lane.found;
-    if (found.pair && moved_.Covers(*found.pair)) return found.pair;
+    const bool first_will_do = effort_ == FloatScaleEffort::kFirstPair;
+    if (found.pair && (first_will_do || moved_.Covers(*found.pair))) return found.pair;
     tries_.TryNeighbours(lane.query, &found);
     if (found.certain() || (found.pair && moved_.Covers(*found.pair))) return found.pair;
     return Search(queries_[lane.query], isa_, moved_).Run();
@@ -318,7 +319,7 @@ class VectorSearch {
 
   const std::span<const FloatScaleQuery> queries_;
   const Isa isa_;
-  const bool plain_;
+  const FloatScaleEffort effort_;
   const std::span<std::optional<FloatScale>> pairs_;
   const LaneSearch search_;
   const ScaleTries tries_;
@@ -339,12 +340,12 @@ std::optional<FloatScale> FindFloatScale(const FloatScaleQuery& query, Isa isa) 
   return Search(query, isa, {}).Run();
 }
 
-void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa, bool plain,
+void FindFloatScales(std::span<const FloatScaleQuery> queries, Isa isa, FloatScaleEffort effort,
                      std::span<std::optional<FloatScale>> pairs) {
   static_assert(kMostFloatScales == kStepLanes);
   std::ranges::fill(pairs, std::nullopt);
   if (!FusesMultiplyAdd(isa) || queries.empty()) return;
-  if (!VectorSearch(queries, isa, plain, pairs).Run()) std::ranges::fill(pairs, std::nullopt);
+  if (!VectorSearch(queries, isa, effort, pairs).Run()) std::ranges::fill(pairs, std::nullopt);
 }
 
 }  // namespace fuselite::kernels
