@@ -116,8 +116,13 @@ template <class D, class V>
 HWY_INLINE V VecExpNonPositive(D d, V x) {
   const V bounded = AtLeast(d, x, kLeastNormalExp);
 #if HWY_NATIVE_FMA
-  const V whole = hn::Round(hn::Mul(bounded, hn::Set(d, 1.44269504f)));
-  const V e = TimesPowerOfTwo(d, ExpOfRest(d, bounded, whole), NearestInRange(whole), whole);
+  // A sum of 1.5 * 2^23 and more is rounded to a whole number, which its low bits hold: here the
+  // exponent's bits of 2^whole, a normal number.
+  const V shifted = hn::Set(d, 0x1.8p23f + 127);
+  const V sum = hn::Add(hn::Mul(bounded, hn::Set(d, 1.44269504f)), shifted);
+  const hn::Rebind<int32_t, D> di;
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, sum)));
+  const V e = hn::Mul(ExpOfRest(d, bounded, hn::Sub(sum, shifted)), power);
 #else
   const V e = VecExp(d, bounded);
 #endif
