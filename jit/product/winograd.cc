@@ -3,6 +3,7 @@
 #include "jit/product/product_bf16.h"
 #include "jit/product/product_s16.h"
 #include "jit/product/product_s8.h"
+#include "kernels/winograd/hybrid_winograd.h"
 #include "kernels/winograd/integer_winograd.h"
 #include "kernels/winograd/winograd.h"
 
@@ -69,6 +70,20 @@ Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription& op,
   if (HasDotProduct(context.isa)) return Unsupported("dot products of bytes take less time");
   return kernels::PlanIntegerWinograd(op, context, EmittedPairs(context.isa),
                                       EmittedBytes(op.inputs[0].type, context.isa));
+}
+
+Result<kernels::KernelPlan> PlanWinogradHybrid(const kernels::OpDescription& op,
+                                               const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
+  if (HasDotProduct(context.isa)) return Unsupported("dot products of bytes take less time");
+  return kernels::PlanHybridWinograd(op, context, EmittedPairs(context.isa),
+                                     EmittedBytes(DataType::kInt8, context.isa));
+}
+
+Result<kernels::KernelPlan> PlanWinogradHybridAnyway(const kernels::OpDescription& op,
+                                                     const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
+  return kernels::PlanHybridWinogradAnyway(op, context, EmittedPairs(context.isa));
 }
 
 Result<kernels::KernelPlan> PlanWinogradS8Anyway(const kernels::OpDescription& op,

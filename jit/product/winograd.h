@@ -20,4 +20,10 @@ Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription&,
 Result<kernels::KernelPlan> PlanWinogradS8Anyway(const kernels::OpDescription& op,
                                                  const kernels::PlanContext& context);
 
+// CONV_2D of float32 activations that are quantized at run time, likewise.
+Result<kernels::KernelPlan> PlanWinogradHybrid(const kernels::OpDescription&,
+                                               const kernels::PlanContext&);
+Result<kernels::KernelPlan> PlanWinogradHybridAnyway(const kernels::OpDescription& op,
+                                                     const kernels::PlanContext& context);
+
 }  // namespace fuselite::jit

@@ -15,22 +15,22 @@ namespace fuselite::kernels {
 
 inline constexpr int kIntegerTileTerms = WinogradTerms(2);
 
-// 8-bit integers as they lie in memory.
-struct WinogradBytes {
-  bool is_signed = true;
+// Integers as they lie in memory: int8, uint8, or int16 within +-255.
+struct WinogradValues {
+  DataType type = DataType::kInt8;
   int16_t zero_point = 0;
 };
 
 // WinogradInput and WinogradFilter of integers.
 struct IntegerWinogradInput {
-  WinogradBytes bytes;
+  WinogradValues values;
   const std::byte* const* pixels = nullptr;
   int64_t channels = 0;
   int16_t* to = nullptr;
   int64_t term_step = 0;
 };
 struct IntegerWinogradFilter {
-  WinogradBytes bytes;
+  WinogradValues values;
   const std::byte* taps = nullptr;
   int64_t channels = 0;
   int16_t* to = nullptr;

@@ -43,13 +43,16 @@ HWY_INLINE void FilterAxis(V* HWY_RESTRICT x, int step) {
 }
 
 template <class D>
-HWY_INLINE hn::Vec<D> Widened(D d, const WinogradBytes& bytes, const std::byte* from) {
-  if (bytes.is_signed) {
+HWY_INLINE hn::Vec<D> Widened(D d, DataType type, const std::byte* values, int64_t at) {
+  if (type == DataType::kInt16) {
+    return hn::LoadU(d, reinterpret_cast<const int16_t*>(values) + at);
+  }
+  if (type == DataType::kInt8) {
     const hn::Rebind<int8_t, D> narrow;
-    return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const int8_t*>(from)));
+    return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const int8_t*>(values) + at));
   }
   const hn::Rebind<uint8_t, D> narrow;
-  return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const uint8_t*>(from)));
+  return hn::PromoteTo(d, hn::LoadU(narrow, reinterpret_cast<const uint8_t*>(values) + at));
 }
 
 // Channels [c, c + lanes), here and below. A zero point is in four of the inputs of term (1, 1),
@@ -58,12 +61,13 @@ template <class D>
 HWY_INLINE void InputChannels(D d, const IntegerWinogradInput& tile, int64_t c) {
   hn::Vec<D> x[kIntegerTileTerms];
 #pragma GCC unroll 16
-  for (int i = 0; i < kIntegerTileTerms; ++i) x[i] = Widened(d, tile.bytes, tile.pixels[i] + c);
+  for (int i = 0; i < kIntegerTileTerms; ++i)
+    x[i] = Widened(d, tile.values.type, tile.pixels[i], c);
 #pragma GCC unroll 4
   for (int i = 0; i < kSide; ++i) InputAxis(x + i, kSide);
 #pragma GCC unroll 4
   for (int i = 0; i < kSide; ++i) InputAxis(x + i * kSide, 1);
-  const auto zero_points = static_cast<int16_t>(4 * tile.bytes.zero_point);
+  const auto zero_points = static_cast<int16_t>(4 * tile.values.zero_point);
   x[kSide + 1] = hn::Sub(x[kSide + 1], hn::Set(d, zero_points));
 #pragma GCC unroll 16
   for (int i = 0; i < kIntegerTileTerms; ++i) hn::StoreU(x[i], d, tile.to + i * tile.term_step + c);
@@ -71,12 +75,12 @@ HWY_INLINE void InputChannels(D d, const IntegerWinogradInput& tile, int64_t c) 
 
 template <class D>
 HWY_INLINE void FilterChannels(D d, const IntegerWinogradFilter& filter, int64_t c) {
-  const auto zero_point = hn::Set(d, filter.bytes.zero_point);
+  const auto zero_point = hn::Set(d, filter.values.zero_point);
   hn::Vec<D> x[kIntegerTileTerms];
   for (int j = 0; j < kWinogradFilter; ++j) {
     for (int i = 0; i < kWinogradFilter; ++i) {
-      const std::byte* tap = filter.taps + (i * kWinogradFilter + j) * filter.channels + c;
-      x[i * kSide + j] = hn::Sub(Widened(d, filter.bytes, tap), zero_point);
+      const int64_t tap = (i * kWinogradFilter + j) * filter.channels + c;
+      x[i * kSide + j] = hn::Sub(Widened(d, filter.values.type, filter.taps, tap), zero_point);
     }
     FilterAxis(x + j, kSide);
   }

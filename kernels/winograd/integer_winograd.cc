@@ -1,105 +1,58 @@
 #include "kernels/winograd/integer_winograd.h"
 
+#include <utility>
+#include <vector>
+
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/product/constant.h"
-#include "kernels/winograd/integer_algorithm.h"
-#include "kernels/winograd/winograd_kernel.h"
+#include "kernels/winograd/integer_kernel.h"
 
 namespace fuselite::kernels {
 namespace {
 
-constexpr int kTiles[] = {2};
-// What the vectorized tail takes to bring a tile's four vectors of sums to bytes, measured in
-// layers of 16 and 32 channels.
-constexpr WinogradNumbers kIntegers = {
-    .bytes = sizeof(int16_t), .outputs = kTiles, .tail_cycles = 95};
-
-WinogradBytes BytesOf(const TensorInfo& info) {
-  return {.is_signed = ReadableType(info.type) == DataType::kInt8,
+WinogradValues ValuesOf(const TensorInfo& info) {
+  return {.type = ReadableType(info.type),
           .zero_point = static_cast<int16_t>(info.quantization.zero_point())};
 }
 
-class IntegerWinograd final : public WinogradKernel {
+class ByteWinograd final : public IntegerWinogradKernel {
  public:
   Status Plan(const OpDescription& op, const PlanContext& context, const ProductDescription& conv,
               const WinogradCut& cut, const MakeWinogradMicroKernel& micro_kernel) {
     FUSELITE_ASSIGN_OR_RETURN(
         tail_, MakeQuantizedTail(op, conv.activation, conv.quantized_bias_type, cut.channels_out));
-    transforms_ = FindIntegerWinogradTransforms(context.isa);
-    if (transforms_ == nullptr) return NoVectorTarget(context.isa);
     apply_tail_ = ApplyTail(context.isa);
-    image_ = BytesOf(op.inputs[0]);
-    filters_ = BytesOf(op.inputs[1]);
     output_ = op.outputs[0];
-    return PlanProducts(
-        conv, cut,
-        std::vector<std::byte>(static_cast<size_t>(cut.channels_in),
-                               static_cast<std::byte>(image_.zero_point)),
-        internal::Join("integers ", filters_.is_signed ? "s" : "u", filters_.zero_point),
-        micro_kernel);
+    const WinogradValues images = ValuesOf(op.inputs[0]);
+    std::vector<std::byte> padding(static_cast<size_t>(cut.channels_in),
+                                   static_cast<std::byte>(images.zero_point));
+    return PlanIntegers(context, cut, InputAsItIs(conv, std::move(padding)), images,
+                        ValuesOf(op.inputs[1]), micro_kernel);
   }
 
  private:
-  // The sums of outputs, row by row of the tiles, and what those beyond the image are written to.
-  int64_t row_pixels() const { return cut().block_tiles * 2; }
-  size_t finish_bytes() const override {
-    return AlignUp(static_cast<size_t>(2 * row_pixels() * cut().chunk_channels) * sizeof(int32_t));
+  const int32_t* Bias(const KernelArgs& args) const override {
+    if (tail_.bias_type == DataType::kNone) return nullptr;
+    return static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]);
   }
 
-  void TransformInput(const std::byte* const* pixels, std::byte* to,
-                      int64_t term_bytes) const override {
-    transforms_->input({.bytes = image_,
-                        .pixels = pixels,
-                        .channels = cut().channels_in,
-                        .to = reinterpret_cast<int16_t*>(to),
-                        .term_step = term_bytes / kIntegers.bytes});
-  }
-
-  void TransformFilter(const std::byte* taps, std::byte* to, int64_t term_bytes) const override {
-    transforms_->filter({.bytes = filters_,
-                         .taps = taps,
-                         .channels = cut().channels_in,
-                         .to = reinterpret_cast<int16_t*>(to),
-                         .term_step = term_bytes / kIntegers.bytes});
-  }
-
-  void Finish(const KernelArgs& args, const Tiles& tiles, int64_t chunk, const std::byte* sums,
-              std::byte* scratch) const override {
-    auto* const outputs = reinterpret_cast<int32_t*>(scratch);
-    const int64_t channel = chunk * cut().chunk_channels, channels = ChannelsOf(chunk);
-    IntegerWinogradOutput tile{.term_step = channels, .channels = channels, .pixels = {}};
-    if (tail_.bias_type != DataType::kNone) {
-      tile.bias = static_cast<const int32_t*>(args.inputs[tail_.inputs.bias]) + channel;
-    }
-    for (int64_t t = tiles.first; t < tiles.last; ++t, sums += cut().sums_bytes()) {
-      tile.sums = reinterpret_cast<const int32_t*>(sums);
-      int32_t* const first = outputs + (t - tiles.first) * 2 * channels;
-      for (int64_t i = 0; i < 4; ++i) {
-        tile.pixels[i] = first + (i / 2 * row_pixels() + i % 2) * channels;
-      }
-      transforms_->output(tile);
-    }
-    ForCommonRows(tiles, [&](const CommonRow& common) {
-      const int64_t pixel = common.i * row_pixels() + (common.tile - tiles.first) * 2;
-      apply_tail_(tail_.tail, args.inputs,
-                  {.source = outputs + pixel * channels,
-                   .source_pitch = channels,
-                   .source_type = DataType::kInt32,
-                   .destination = static_cast<std::byte*>(args.outputs[0]) +
-                                  common.row * output_.pitch() + channel,
-                   .destination_pitch = output_.pitch(),
-                   .destination_type = output_.type,
-                   .row = common.row,
-                   .rows = common.rows,
-                   .channel = channel,
-                   .channels = channels});
-    });
+  void StoreRows(const KernelArgs& args, const SumRows& rows) const override {
+    apply_tail_(tail_.tail, args.inputs,
+                {.source = rows.sums,
+                 .source_pitch = rows.channels,
+                 .source_type = DataType::kInt32,
+                 .destination = static_cast<std::byte*>(args.outputs[0]) +
+                                rows.row * output_.pitch() + rows.channel,
+                 .destination_pitch = output_.pitch(),
+                 .destination_type = output_.type,
+                 .row = rows.row,
+                 .rows = rows.rows,
+                 .channel = rows.channel,
+                 .channels = rows.channels});
   }
 
   QuantizedTail tail_;
   ApplyTailFunction* apply_tail_ = nullptr;
-  const IntegerWinogradTransforms* transforms_ = nullptr;
-  WinogradBytes image_, filters_;
   TensorInfo output_;
 };
 
@@ -115,24 +68,10 @@ Result<ProductDescription> Describe(const OpDescription& op) {
     return Unsupported("does not take a bias of ", DataTypeName(op.inputs[2].type));
   }
   FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op));
-  // Four times the largest sum of 9 taps for each channel has 32 bits.
-  const WinogradBytes filters = BytesOf(op.inputs[1]);
-  const int64_t largest_weight = filters.is_signed && filters.zero_point == 0 ? 128 : 255;
-  if (conv.channels_in > INT32_MAX / (4 * 9 * 255 * largest_weight)) {
-    return Unsupported("four times the sums of ", conv.channels_in, " channels are beyond 32 bits");
-  }
+  const WinogradValues filters = ValuesOf(op.inputs[1]);
+  const bool is_signed = filters.type == DataType::kInt8 && filters.zero_point == 0;
+  FUSELITE_RETURN_IF_ERROR(CheckIntegerSums(conv.channels_in, is_signed ? 128 : 255));
   return conv;
-}
-
-Result<KernelPlan> PlanDescribed(const OpDescription& op, const PlanContext& context,
-                                 const ProductDescription& conv,
-                                 const MakeWinogradMicroKernel& micro_kernel) {
-  IntegerWinograd draft;
-  const WinogradCut cut = CutForWinograd(conv, kIntegers, 2, context.threads);
-  FUSELITE_RETURN_IF_ERROR(draft.Plan(op, context, conv, cut, micro_kernel));
-  return KernelPlan::Of(std::move(draft),
-                        [](IntegerWinograd& kernel, const OpDescription& described,
-                           const BuildContext& build) { return kernel.Build(described, build); });
 }
 
 }  // namespace
@@ -141,16 +80,14 @@ Result<KernelPlan> PlanIntegerWinograd(const OpDescription& op, const PlanContex
                                        const MakeWinogradMicroKernel& micro_kernel,
                                        const MakeWinogradMicroKernel& plain) {
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op));
-  FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
-                            ChooseWinogradOutputs(conv, kIntegers, micro_kernel, plain));
-  if (!outputs) return Unsupported("Winograd's algorithm would take longer than a plain product");
-  return PlanDescribed(op, context, conv, micro_kernel);
+  FUSELITE_RETURN_IF_ERROR(CheckIntegerWinogradPays(conv, micro_kernel, plain));
+  return PlanIntegerKernel<ByteWinograd>(op, context, conv, micro_kernel);
 }
 
 Result<KernelPlan> PlanIntegerWinogradAnyway(const OpDescription& op, const PlanContext& context,
                                              const MakeWinogradMicroKernel& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op));
-  return PlanDescribed(op, context, conv, micro_kernel);
+  return PlanIntegerKernel<ByteWinograd>(op, context, conv, micro_kernel);
 }
 
 }  // namespace fuselite::kernels

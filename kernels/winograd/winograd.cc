@@ -18,7 +18,7 @@ class FloatWinograd final : public WinogradKernel {
     if (transforms_ == nullptr) return NoVectorTarget(context.isa);
     out_pitch_ = op.outputs[0].pitch();
     biased_ = op.has_input(2);
-    return PlanProducts(conv, cut, std::vector<std::byte>(cut.channels_in * kFloat),
+    return PlanProducts(cut, InputAsItIs(conv, std::vector<std::byte>(cut.channels_in * kFloat)),
                         SimdName(context.isa), micro_kernel);
   }
 

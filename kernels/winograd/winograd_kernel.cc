@@ -13,16 +13,27 @@ constexpr double kGrainMultiplies = 16e3;
 
 }  // namespace
 
-Status WinogradKernel::PlanProducts(const ProductDescription& conv, const WinogradCut& cut,
-                                    std::vector<std::byte> padding, std::string transform,
+WinogradSides InputAsItIs(const ProductDescription& conv, std::vector<std::byte> padding) {
+  const auto& [y, x] = conv.padding;
+  const auto value_bytes = static_cast<int64_t>(padding.size()) / conv.channels_in;
+  const int64_t pixel = conv.pixel_pitch * value_bytes, row = x.input * pixel;
+  const ImageMemory memory{.pixel = pixel, .row = row, .image = y.input * row};
+  return {.images = std::make_shared<InputSource>(0, memory),
+          .window = conv.padding,
+          .padding = std::move(padding),
+          .filter_value_bytes = value_bytes};
+}
+
+Status WinogradKernel::PlanProducts(const WinogradCut& cut, WinogradSides sides,
+                                    std::string transform,
                                     const MakeWinogradMicroKernel& micro_kernel) {
-  window_ = conv.padding;
+  sides_ = std::move(sides);
+  source_phases_ = sides_.images->phases();
+  memory_ = sides_.images->memory();
+  places_ = sides_.images->places();
   cut_ = cut;
-  padding_ = std::move(padding);
   transform_ = std::move(transform);
-  const auto value_bytes = static_cast<int64_t>(padding_.size()) / cut.channels_in;
-  pixel_bytes_ = conv.pixel_pitch * value_bytes;
-  filter_bytes_ = kWinogradFilter * kWinogradFilter * cut.channels_in * value_bytes;
+  filter_bytes_ = kWinogradFilter * kWinogradFilter * cut.channels_in * sides_.filter_value_bytes;
   const int64_t last = cut.channels_out - (cut.chunks() - 1) * cut.chunk_channels;
   for (const int64_t channels : {cut.chunk_channels, last}) {
     ProductProblem problem = WinogradProducts(cut, channels);
@@ -53,14 +64,28 @@ Status WinogradKernel::Build(const OpDescription& op, const BuildContext& contex
   return Status();
 }
 
-int64_t WinogradKernel::grain(int /*phase*/) const {
+int64_t WinogradKernel::units(int phase) const {
+  const auto sources = static_cast<int>(source_phases_.size());
+  return phase < sources ? source_phases_[phase].units : cut_.blocks() * cut_.chunks();
+}
+
+int64_t WinogradKernel::grain(int phase) const {
+  if (phase < static_cast<int>(source_phases_.size())) return source_phases_[phase].grain;
   const double unit = static_cast<double>(cut_.block_tiles * cut_.terms() * cut_.channels_in) *
                       static_cast<double>(cut_.chunk_channels);
   return std::max<int64_t>(1, static_cast<int64_t>(kGrainMultiplies / unit));
 }
 
-Status WinogradKernel::Run(const KernelArgs& args, int /*phase*/, int64_t begin,
-                           int64_t end) const {
+Status WinogradKernel::Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const {
+  if (phase < static_cast<int>(source_phases_.size())) {
+    source_phases_[phase].run(args, begin, end);
+  } else {
+    RunUnits(args, begin, end);
+  }
+  return Status();
+}
+
+void WinogradKernel::RunUnits(const KernelArgs& args, int64_t begin, int64_t end) const {
   int64_t transformed = -1;
   const std::byte* const sums = args.scratch + sums_at();
   for (int64_t unit = begin; unit < end; ++unit) {
@@ -72,7 +97,6 @@ Status WinogradKernel::Run(const KernelArgs& args, int /*phase*/, int64_t begin,
     Multiply(args, tiles, chunk);
     Finish(args, tiles, chunk, sums, args.scratch + sums_at() + sums_bytes());
   }
-  return Status();
 }
 
 size_t WinogradKernel::PackedBytes() const {
@@ -103,13 +127,13 @@ void WinogradKernel::Pack(const std::byte* filters, std::byte* to) const {
 }
 
 void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles) const {
-  const auto& [y, x] = window_;
+  const auto& [y, x] = window();
+  const std::byte* const images = places_.Pixels(args);
   const int inputs = WinogradInputs(cut_.outputs);
   std::byte* to = args.scratch;
   for (int64_t t = tiles.first; t < tiles.last; ++t, to += cut_.channels_in * cut_.value_bytes) {
     const Place place = PlaceOf(t);
-    const auto* image = static_cast<const std::byte*>(args.inputs[0]) +
-                        place.image * y.input * x.input * pixel_bytes_;
+    const std::byte* const image = images + place.image * memory_.image;
     const std::byte* pixels[kMaxWinogradTerms];
     const std::byte** pixel = pixels;
     for (int i = 0; i < inputs; ++i) {
@@ -117,8 +141,8 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
       const bool inside = iy >= 0 && iy < y.input;
       for (int j = 0; j < inputs; ++j) {
         const int64_t ix = place.x - x.before + j;
-        *pixel++ = inside && ix >= 0 && ix < x.input ? image + (iy * x.input + ix) * pixel_bytes_
-                                                     : padding_.data();
+        *pixel++ = inside && ix >= 0 && ix < x.input ? image + iy * memory_.row + ix * memory_.pixel
+                                                     : sides_.padding.data();
       }
     }
     TransformInput(pixels, to, cut_.term_bytes());

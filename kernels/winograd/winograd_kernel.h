@@ -7,18 +7,32 @@
 #include <vector>
 
 #include "kernels/operator.h"
+#include "kernels/product/source.h"
 #include "kernels/winograd/cut.h"
 
 namespace fuselite::kernels {
 
+// What the transforms read.
+struct WinogradSides {
+  std::shared_ptr<const Source> images;
+  Window window;                   // over the images as the source leaves them
+  std::vector<std::byte> padding;  // a pixel of what is beyond them
+  int64_t filter_value_bytes = 0;
+};
+// The images as they are in input 0.
+WinogradSides InputAsItIs(const ProductDescription& conv, std::vector<std::byte> padding);
+
+// The phases of its source, and one of its own.
 class WinogradKernel : public Kernel {
  public:
   // Emits the products and packs the transformed filters.
   Status Build(const OpDescription& op, const BuildContext& context);
 
   std::string_view name() const override { return name_; }
-  int64_t units(int) const override { return cut_.blocks() * cut_.chunks(); }
-  int64_t grain(int) const override;
+  int phases() const override { return static_cast<int>(source_phases_.size()) + 1; }
+  int64_t units(int phase) const override;
+  int64_t grain(int phase) const override;
+  size_t shared_bytes() const override { return sides_.images->shared_bytes(); }
   size_t scratch_bytes() const override { return sums_at() + sums_bytes() + finish_bytes(); }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override;
 
@@ -32,10 +46,9 @@ class WinogradKernel : public Kernel {
     int64_t image, y, x;
   };
 
-  // The first that a derived class does. `padding`: a pixel of it. `transform`: what decides the
-  // bytes of transformed filters.
-  Status PlanProducts(const ProductDescription& conv, const WinogradCut& cut,
-                      std::vector<std::byte> padding, std::string transform,
+  // The first that a derived class does. `transform`: what decides the bytes of transformed
+  // filters.
+  Status PlanProducts(const WinogradCut& cut, WinogradSides sides, std::string transform,
                       const MakeWinogradMicroKernel& micro_kernel);
 
   // One tile's inputs: pixels[row * inputs + column] points at the channels of one; term t goes
@@ -51,7 +64,7 @@ class WinogradKernel : public Kernel {
                       const std::byte* sums, std::byte* scratch) const = 0;
   virtual size_t finish_bytes() const = 0;
 
-  const Window& window() const { return window_; }
+  const Window& window() const { return sides_.window; }
   const WinogradCut& cut() const { return cut_; }
   Place PlaceOf(int64_t tile) const {
     const int64_t row = tile / cut_.tiles_x;
@@ -60,7 +73,7 @@ class WinogradKernel : public Kernel {
   }
   // Pixels of the output, as its tail counts them.
   int64_t RowOf(int64_t image, int64_t oy, int64_t ox) const {
-    return (image * window_.y.output + oy) * window_.x.output + ox;
+    return (image * window().y.output + oy) * window().x.output + ox;
   }
   int64_t ChannelsOf(int64_t chunk) const {
     return std::min(cut_.chunk_channels, cut_.channels_out - chunk * cut_.chunk_channels);
@@ -77,8 +90,8 @@ class WinogradKernel : public Kernel {
       const int64_t next = std::min(tiles.last, (first / cut_.tiles_x + 1) * cut_.tiles_x);
       const Place place = PlaceOf(first);
       const int64_t rows =
-          std::min<int64_t>((next - first) * cut_.outputs, window_.x.output - place.x);
-      const int64_t last = std::min<int64_t>(cut_.outputs, window_.y.output - place.y);
+          std::min<int64_t>((next - first) * cut_.outputs, window().x.output - place.x);
+      const int64_t last = std::min<int64_t>(cut_.outputs, window().y.output - place.y);
       for (int64_t i = 0; i < last; ++i) {
         use(CommonRow{first, i, RowOf(place.image, place.y + i, place.x), rows});
       }
@@ -96,14 +109,17 @@ class WinogradKernel : public Kernel {
   size_t PackedBytes() const;
   std::string Layout() const;
   void Pack(const std::byte* filters, std::byte* to) const;
+  void RunUnits(const KernelArgs& args, int64_t begin, int64_t end) const;
   void TransformInputs(const KernelArgs& args, const Tiles& tiles) const;
   void Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const;
 
-  Window window_;
+  WinogradSides sides_;
+  std::vector<Phase> source_phases_;
+  ImageMemory memory_;
+  SourcePlaces places_;
   WinogradCut cut_;
-  int64_t pixel_bytes_ = 0, filter_bytes_ = 0;  // of the input's pixels, of a channel's filter
+  int64_t filter_bytes_ = 0;  // of a channel's filter
   std::string name_, transform_;
-  std::vector<std::byte> padding_;
   std::vector<Product> products_;  // of a chunk, and of the last one where it has fewer channels
   PackedWeights packed_;
 };
