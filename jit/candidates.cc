@@ -22,14 +22,13 @@ constexpr Candidate kProduct[] = {{"jit int8", PlanProductS8},
                                   {"jit hybrid", PlanProductHybrid},
                                   {"jit bf16", PlanProductBf16},
                                   {"jit", PlanProductF32}};
-constexpr Candidate kConv2D[] = {
-    {"jit int8 winograd", PlanWinogradS8},
-    {"jit int8", PlanConv2DInt8},
-    {"jit hybrid winograd", PlanWinogradHybrid},
-    {"jit hybrid", PlanConv2DHybrid},
-    {"jit winograd", PlanWinogradF32},
-    {"jit bf16", PlanProductBf16},
-    {"jit", PlanConv2D}};
+constexpr Candidate kConv2D[] = {{"jit int8 winograd", PlanWinogradS8},
+                                 {"jit int8", PlanConv2DInt8},
+                                 {"jit hybrid winograd", PlanWinogradHybrid},
+                                 {"jit hybrid", PlanConv2DHybrid},
+                                 {"jit winograd", PlanWinogradF32},
+                                 {"jit bf16", PlanProductBf16},
+                                 {"jit", PlanConv2D}};
 constexpr Candidate kFullyConnected[] = {{"jit int8", PlanProductS8},
                                          {"jit hybrid", PlanFullyConnectedHybrid},
                                          {"jit bf16", PlanProductBf16},

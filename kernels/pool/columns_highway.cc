@@ -109,7 +109,7 @@ void FillTotals(void* totals, int64_t n) {
 }
 
 template <PoolKind kKind, class T, class Total>
-void JoinRows(const JoinedRuns& runs, const void* in, void* totals) {
+void TotalColumns(const JoinedRuns& runs, const void* in, void* totals) {
   const hn::ScalableTag<Total> d;
   const T* from = static_cast<const T*>(in);
   auto* to = static_cast<Total*>(totals);
@@ -121,8 +121,8 @@ void JoinRows(const JoinedRuns& runs, const void* in, void* totals) {
 }
 
 template <PoolKind kKind, class T, class Total>
-void JoinColumns(const JoinedRuns& runs, const void* totals, int32_t count, PoolRange range,
-                 void* out) {
+void FinishWindows(const JoinedRuns& runs, const void* totals, int32_t count, PoolRange range,
+                   void* out) {
   constexpr PoolKind kJoined = kKind == PoolKind::kMax ? PoolKind::kMax : PoolKind::kAverage;
   const hn::ScalableTag<Total> d;
   const auto* from = static_cast<const Total*>(totals);
@@ -148,19 +148,19 @@ void JoinColumns(const JoinedRuns& runs, const void* totals, int32_t count, Pool
 }
 
 template <PoolKind kKind, class T, class Total>
-PoolColumnsFunctions FunctionsOf() {
-  return {sizeof(Total), FillTotals<kKind, Total>, JoinRows<kKind, T, Total>,
-          JoinColumns<kKind, T, Total>};
+PoolColumnsFunctions ColumnFunctionsOf() {
+  return {sizeof(Total), FillTotals<kKind, Total>, TotalColumns<kKind, T, Total>,
+          FinishWindows<kKind, T, Total>};
 }
 
 // Sums of up to 256 bytes fit into 16 bits.
 template <class T>
 PoolColumnsFunctions IntegerFunctions(bool is_max, bool small_sums) {
-  if (is_max) return FunctionsOf<PoolKind::kMax, T, T>();
+  if (is_max) return ColumnFunctionsOf<PoolKind::kMax, T, T>();
   if constexpr (sizeof(T) == 1) {
-    if (small_sums) return FunctionsOf<PoolKind::kAverage, T, hwy::MakeWide<T>>();
+    if (small_sums) return ColumnFunctionsOf<PoolKind::kAverage, T, hwy::MakeWide<T>>();
   }
-  return FunctionsOf<PoolKind::kAverage, T, int32_t>();
+  return ColumnFunctionsOf<PoolKind::kAverage, T, int32_t>();
 }
 
 PoolColumnsFunctions PoolColumnsFor(DataType type, PoolKind kind, int32_t taps) {
@@ -171,9 +171,9 @@ PoolColumnsFunctions PoolColumnsFor(DataType type, PoolKind kind, int32_t taps) 
     case DataType::kInt16: return IntegerFunctions<int16_t>(is_max, small_sums);
     default: break;
   }
-  if (is_max) return FunctionsOf<PoolKind::kMax, float, float>();
-  return kind == PoolKind::kL2 ? FunctionsOf<PoolKind::kL2, float, float>()
-                               : FunctionsOf<PoolKind::kAverage, float, float>();
+  if (is_max) return ColumnFunctionsOf<PoolKind::kMax, float, float>();
+  return kind == PoolKind::kL2 ? ColumnFunctionsOf<PoolKind::kL2, float, float>()
+                               : ColumnFunctionsOf<PoolKind::kAverage, float, float>();
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE

@@ -1,6 +1,5 @@
 #include "kernels/winograd/hybrid_winograd.h"
 
-#include <limits>
 #include <utility>
 #include <vector>
 
