@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "kernels/winograd/algorithm.h"
+#include "runtime/tensor.h"
 
 namespace fuselite::kernels {
 
