@@ -214,17 +214,16 @@ struct PoolLines {
   }
   // The windows of line `line` of all images' to `out`.
   void Run(const std::byte* in, int64_t line, std::byte* totals, std::byte* out) const {
-    const auto& [y, x] = shape.window;
+    const WindowAxis &y = shape.window.y, &x = shape.window.x;
     const int32_t start = y.start(static_cast<int32_t>(line % y.output));
     const int32_t first = y.first_tap(start), rows = y.last_tap(start) - first;
     Columns(in + (line / y.output * y.input + start + first) * row_bytes(), rows, totals);
     if (kind == PoolKind::kMax) return Windows(totals, x.output, {0, rows, x.filter}, out);
-    ForPixelRuns(shape, line * x.output, (line + 1) * x.output,
-                 [&](int64_t pixel, int64_t count, PoolTaps taps) {
-                   taps.first = taps.first % x.input + x.before;
-                   Windows(totals, count, taps,
-                           out + (pixel - line * x.output) * out_pitch * value_bytes);
-                 });
+    const int64_t begin = line * x.output;
+    ForPixelRuns(shape, begin, begin + x.output, [&](int64_t pixel, int64_t count, PoolTaps taps) {
+      taps.first = taps.first % x.input + x.before;
+      Windows(totals, count, taps, out + (pixel - begin) * out_pitch * value_bytes);
+    });
   }
 
  private:
