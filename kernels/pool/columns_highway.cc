@@ -51,9 +51,8 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The joined values of kVectors vectors from `in` on, of which the last ends with value n - 1;
-// where n is less than a vector, of n values. finish(v, at, n, total): vector v's begins with value
-// `at`.
+// The joined values of kVectors whole vectors from `in` on, n in all, or of the n values of less
+// than one: finish(at, count, total) takes those of each vector, `count` values from value `at` on.
 template <PoolKind kKind, size_t kVectors, class D, class T, class Finish>
 HWY_INLINE void JoinVectors(D d, const JoinedRuns& runs, const T* in, size_t n, Finish finish) {
   const hn::Rebind<T, D> from;
@@ -129,8 +128,10 @@ void FinishWindows(const JoinedRuns& runs, const void* totals, int32_t count, Po
   T* to = static_cast<T*>(out);
   const auto low = hn::Set(d, static_cast<Total>(range.low));
   const auto high = hn::Set(d, static_cast<Total>(range.high));
-  const IntegerMeans<T> means(count, static_cast<int32_t>(range.low),
-                              static_cast<int32_t>(range.high));
+  // The limits of floats may be infinite, and nothing is divided by these means.
+  constexpr bool kIntegers = std::is_integral_v<T>;
+  const IntegerMeans<T> means(count, kIntegers ? static_cast<int32_t>(range.low) : 0,
+                              kIntegers ? static_cast<int32_t>(range.high) : 0);
   for (int64_t r = 0; r < runs.runs; ++r, from += runs.in_step, to += runs.out_step) {
     JoinRun<kJoined>(d, runs, from,
                      [&](size_t at, size_t n, hn::Vec<decltype(d)> total) FUSELITE_INLINED {
