@@ -128,10 +128,11 @@ void FinishWindows(const JoinedRuns& runs, const void* totals, int32_t count, Po
   T* to = static_cast<T*>(out);
   const auto low = hn::Set(d, static_cast<Total>(range.low));
   const auto high = hn::Set(d, static_cast<Total>(range.high));
-  // The limits of floats may be infinite, and nothing is divided by these means.
-  constexpr bool kIntegers = std::is_integral_v<T>;
-  const IntegerMeans<T> means(count, kIntegers ? static_cast<int32_t>(range.low) : 0,
-                              kIntegers ? static_cast<int32_t>(range.high) : 0);
+  // Of integers alone: limits of floats may be infinite, and windows of floats and maxima larger
+  // than kMostSummedTaps.
+  constexpr bool kDivides = std::is_integral_v<T> && kKind == PoolKind::kAverage;
+  const IntegerMeans<T> means(kDivides ? count : 1, kDivides ? static_cast<int32_t>(range.low) : 0,
+                              kDivides ? static_cast<int32_t>(range.high) : 0);
   for (int64_t r = 0; r < runs.runs; ++r, from += runs.in_step, to += runs.out_step) {
     JoinRun<kJoined>(d, runs, from,
                      [&](size_t at, size_t n, hn::Vec<decltype(d)> total) FUSELITE_INLINED {

@@ -259,6 +259,30 @@ TEST_P(PoolIsaTest, JoinsColumnsWhereWindowsOverlap) {
   }
 }
 
+// More taps than a mean of integers may have, in windows that overlap.
+TEST_P(PoolIsaTest, LargeMaxima) {
+  for (const DataType type : {DataType::kFloat32, DataType::kInt8}) {
+    Random random(1);
+    TestTensor x({.type = type,
+                  .shape = {1, 300, 310, 2},
+                  .quantization = {.scales = {0.1f}, .zero_points = {0}}});
+    x.Fill(random, -100, 120);
+    OpTester tester = Pool("MAX_POOL_2D", x, 290, 1, Padding::kSame);
+    tester.params<PoolParams>().filter_width = 300;
+    tester.params<PoolParams>().stride_h = 100;
+    tester.params<PoolParams>().stride_w = 60;
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto expected = tester.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto actual = tester.Run("highway", GetParam());
+    if (type == DataType::kInt8) {
+      Compare<int8_t>((*expected)[0], actual, GetParam());
+    } else {
+      Compare<float>((*expected)[0], actual, GetParam());
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, PoolIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
