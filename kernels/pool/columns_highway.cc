@@ -6,7 +6,6 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/quantization.h"
 #include "kernels/row_tail.h"
 #include "runtime/aligned_buffer.h"
 
@@ -27,10 +26,6 @@ namespace fuselite::kernels {
 struct JoinedRuns {
   int64_t runs, n, in_step, out_step;
   int64_t lines, pitch;
-};
-// Of the fused activation, within the type's range.
-struct PoolRange {
-  float low, high;
 };
 struct PoolColumnsFunctions {
   size_t total_bytes = 0;  // of a column's total
@@ -263,22 +258,6 @@ struct PoolLines {
   }
 };
 
-Result<PoolRange> RangeOf(const OpDescription& op) {
-  const Activation activation = op.params.as<PoolParams>().activation;
-  const DataType type = op.inputs[0].type;
-  PoolRange range{};
-  if (type == DataType::kFloat32) {
-    ActivationRange(activation, &range.low, &range.high);
-    return range;
-  }
-  int32_t low, high, min, max;
-  FUSELITE_RETURN_IF_ERROR(
-      QuantizedActivationRange(activation, type, op.outputs[0].quantization, &low, &high));
-  QuantizedTypeRange(type, &min, &max);
-  if (low > max || high < min) return Unsupported("an activation that leaves nothing");
-  return PoolRange{static_cast<float>(low), static_cast<float>(high)};
-}
-
 // Floats end with a tail, integers have none.
 std::unique_ptr<Kernel> MakeLines(const OpDescription& op, PoolLines lines, Isa isa) {
   const DataType type = op.inputs[0].type;
@@ -328,15 +307,12 @@ Result<std::unique_ptr<Kernel>> BuildPoolColumns(const OpDescription& op,
   const PoolKind kind = PoolKindOf(*op.op);
   const int64_t least = apart ? kLeastBytesApart : kind != PoolKind::kMax ? kLeastBytesOfMeans : 1;
   if (shape.channels * bytes < least) return Unsupported(shape.channels, " channels");
-  const int32_t taps = shape.window.taps();
-  if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummedTaps) {
-    return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
-  }
-  FUSELITE_ASSIGN_OR_RETURN(const PoolRange range, RangeOf(op));
+  FUSELITE_RETURN_IF_ERROR(CheckSummedTaps(op, shape));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolRange range, PoolRangeOf(op));
   return MakeLines(op,
                    {.shape = shape,
                     .kind = kind,
-                    .functions = functions_for(type, kind, taps),
+                    .functions = functions_for(type, kind, shape.window.taps()),
                     .range = range,
                     .in_pitch = in.pitch(),
                     .out_pitch = out.pitch(),

@@ -2,7 +2,6 @@
 // taps, a mean's sums in 16 bits where the window is small enough.
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/quantization.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool/integer_highway.cc"
@@ -184,22 +183,15 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();
-  if (!is_max && taps > kMostSummedTaps) {
-    return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
-  }
+  FUSELITE_RETURN_IF_ERROR(CheckSummedTaps(op, shape));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolRange range, PoolRangeOf(op));
   const int64_t pitch = op.inputs[0].pitch();
-  IntegerPool pool{.pixel_pitch = pitch,
-                   .row_pitch = pitch * shape.window.x.input,
-                   .in_step = pitch * shape.window.x.stride,
-                   .out_step = op.outputs[0].pitch(),
-                   .low = 0,
-                   .high = 0};
-  FUSELITE_RETURN_IF_ERROR(QuantizedActivationRange(op.params.as<PoolParams>().activation, type,
-                                                    op.outputs[0].quantization, &pool.low,
-                                                    &pool.high));
-  int32_t min, max;
-  QuantizedTypeRange(type, &min, &max);
-  if (pool.low > max || pool.high < min) return Unsupported("an activation that leaves nothing");
+  const IntegerPool pool{.pixel_pitch = pitch,
+                         .row_pitch = pitch * shape.window.x.input,
+                         .in_step = pitch * shape.window.x.stride,
+                         .out_step = op.outputs[0].pitch(),
+                         .low = static_cast<int32_t>(range.low),
+                         .high = static_cast<int32_t>(range.high)};
   const int64_t size = BitWidth(type) / 8;
   return MakeKernel(
       "pool " + std::string(DataTypeName(type)) + " " + SimdName(context.isa),

@@ -121,6 +121,30 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
   return shape;
 }
 
+Result<PoolRange> PoolRangeOf(const OpDescription& op) {
+  const Activation activation = op.params.as<PoolParams>().activation;
+  const DataType type = op.inputs[0].type;
+  PoolRange range{};
+  if (type == DataType::kFloat32) {
+    ActivationRange(activation, &range.low, &range.high);
+    return range;
+  }
+  int32_t low, high, min, max;
+  FUSELITE_RETURN_IF_ERROR(
+      QuantizedActivationRange(activation, type, op.outputs[0].quantization, &low, &high));
+  QuantizedTypeRange(type, &min, &max);
+  if (low > max || high < min) return Unsupported("an activation that leaves nothing");
+  return PoolRange{static_cast<float>(low), static_cast<float>(high)};
+}
+
+Status CheckSummedTaps(const OpDescription& op, const PoolShape& shape) {
+  const DataType type = op.inputs[0].type;
+  const int32_t taps = shape.window.taps();
+  const bool sums_integers = PoolKindOf(*op.op) != PoolKind::kMax && type != DataType::kFloat32;
+  if (!sums_integers || taps <= kMostSummedTaps) return Status();
+  return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
+}
+
 const OperatorDef& AveragePool2DOperator() {
   static const OperatorDef kDef =
       MakePool("AVERAGE_POOL_2D", tflite::kTfLiteBuiltinAveragePool2d, 3, kTypes);

@@ -29,8 +29,17 @@ struct PoolShape {
 PoolKind PoolKindOf(const OperatorDef& op);
 Result<PoolShape> ResolvePool(const OpDescription& op);
 
+// The clamp of the fused activation. That of integers is within the type's range, whose numbers
+// floats hold; refuses one that leaves nothing.
+struct PoolRange {
+  float low, high;
+};
+Result<PoolRange> PoolRangeOf(const OpDescription& op);
+
 // The sum of so many bytes and half of their count is below 2^24, that of so many int16 below 2^31.
 constexpr int32_t kMostSummedTaps = 65535;
+// Refuses means of integers of more taps.
+Status CheckSummedTaps(const OpDescription& op, const PoolShape& shape);
 
 // The taps of one output pixel: `rows` x `columns` of the input, never empty, from `first` on.
 struct PoolTaps {

@@ -8,13 +8,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/quantization.h"
 #include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -22,6 +20,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/pool/totals-inl.h"
 #include "kernels/simd.h"
 
 #ifndef FUSELITE_KERNELS_POOL_ROWS_ONCE_
@@ -73,21 +72,15 @@ HWY_INLINE void TakeTap(const T* HWY_RESTRICT in, int64_t count, Total* HWY_REST
   }
 }
 
-// What changes no total: the least value for a maximum, else 0.
-template <PoolKind kKind, class T>
-constexpr T None() {
-  return kKind == PoolKind::kMax ? std::numeric_limits<T>::lowest() : T{0};
-}
-
 // The row behind its padding.
 template <PoolKind kKind, class T>
 HWY_INLINE const T* Padded(const PoolRows& pool, const T* in, T* row) {
   const int64_t before = int64_t{pool.x.before} * pool.channels, count = pool.padded();
   const int64_t inside = std::min(count - before, int64_t{pool.x.input} * pool.channels);
   if (before == 0 && inside == count) return in;
-  std::fill(row, row + before, None<kKind, T>());
+  std::fill(row, row + before, NoTotal<kKind, T>());
   std::copy_n(in, inside, row + before);
-  std::fill(row + before + inside, row + count, None<kKind, T>());
+  std::fill(row + before + inside, row + count, NoTotal<kKind, T>());
   return row;
 }
 
@@ -159,7 +152,7 @@ HWY_INLINE void TotalsByColumns(const PoolRows& pool, const T* in, int64_t rows,
                                 Total* totals) {
   const int64_t before = int64_t{pool.x.before} * pool.channels, count = pool.padded();
   const int64_t pitch = int64_t{pool.x.input} * pool.channels;
-  std::fill(columns, columns + count, None<kKind, Total>());
+  std::fill(columns, columns + count, NoTotal<kKind, Total>());
   for (int64_t y = 0; y < rows; ++y) {
     TakeTap<kKind>(in + y * pitch, std::min(count - before, pitch), columns + before);
   }
@@ -192,7 +185,7 @@ void PoolRow(const PoolRows& pool, const void* in, int64_t rows, void* out, std:
   T* const to = static_cast<T*>(out);
   auto* const totals = reinterpret_cast<Total*>(scratch + pool.PartBytes());
   auto* const picked = reinterpret_cast<Total*>(scratch + 2 * pool.PartBytes());
-  std::fill(totals, totals + pool.dense(), None<kKind, Total>());
+  std::fill(totals, totals + pool.dense(), NoTotal<kKind, Total>());
   if (std::is_integral_v<T> || pool.x.output == 1) {
     TotalsByColumns<kKind>(pool, from, rows, reinterpret_cast<Total*>(scratch), totals);
   } else {
@@ -270,23 +263,6 @@ std::vector<float> ColumnsInside(const PoolShape& shape) {
   return columns;
 }
 
-Status SetRange(const OpDescription& op, PoolRows* pool) {
-  const Activation activation = op.params.as<PoolParams>().activation;
-  const DataType type = op.inputs[0].type;
-  if (type == DataType::kFloat32) {
-    ActivationRange(activation, &pool->low, &pool->high);
-    return Status();
-  }
-  int32_t low, high, min, max;
-  FUSELITE_RETURN_IF_ERROR(
-      QuantizedActivationRange(activation, type, op.outputs[0].quantization, &low, &high));
-  QuantizedTypeRange(type, &min, &max);
-  if (low > max || high < min) return Unsupported("an activation that leaves nothing");
-  pool->low = static_cast<float>(low);
-  pool->high = static_cast<float>(high);
-  return Status();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
@@ -311,11 +287,9 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {
     return Unsupported("does not take a tail or pitched rows");
   }
-  if (kind != PoolKind::kMax && type != DataType::kFloat32 && taps > kMostSummedTaps) {
-    return Unsupported("does not take a mean of ", taps, " values of type ", DataTypeName(type));
-  }
-  PoolRows pool{shape.window.x, shape.channels, 0, 0, ColumnsInside(shape)};
-  FUSELITE_RETURN_IF_ERROR(SetRange(op, &pool));
+  FUSELITE_RETURN_IF_ERROR(CheckSummedTaps(op, shape));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolRange range, PoolRangeOf(op));
+  const PoolRows pool{shape.window.x, shape.channels, range.low, range.high, ColumnsInside(shape)};
   const auto& [y, x] = shape.window;
   const Work work{.units = int64_t{shape.batch} * y.output,
                   .grain = GrainFor(int64_t{x.output} * shape.channels * taps / 4),

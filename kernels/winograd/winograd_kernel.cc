@@ -28,7 +28,6 @@ Status WinogradKernel::PlanProducts(const WinogradCut& cut, WinogradSides sides,
                                     std::string transform,
                                     const MakeWinogradMicroKernel& micro_kernel) {
   sides_ = std::move(sides);
-  source_phases_ = sides_.images->phases();
   memory_ = sides_.images->memory();
   places_ = sides_.images->places();
   cut_ = cut;
@@ -44,6 +43,11 @@ Status WinogradKernel::PlanProducts(const WinogradCut& cut, WinogradSides sides,
     if (last == cut.chunk_channels) break;
   }
   name_ = products_.front().name();
+  phases_ = sides_.images->phases();
+  phases_.push_back(
+      {.units = cut_.blocks() * cut_.chunks(), .grain = grain_of_own_phase(), .run = nullptr});
+  shared_bytes_ = sides_.images->shared_bytes();
+  scratch_bytes_ = sums_at() + sums_bytes() + finish_bytes();
   return Status();
 }
 
@@ -64,24 +68,15 @@ Status WinogradKernel::Build(const OpDescription& op, const BuildContext& contex
   return Status();
 }
 
-int64_t WinogradKernel::units(int phase) const {
-  const auto sources = static_cast<int>(source_phases_.size());
-  return phase < sources ? source_phases_[phase].units : cut_.blocks() * cut_.chunks();
-}
-
-int64_t WinogradKernel::grain(int phase) const {
-  if (phase < static_cast<int>(source_phases_.size())) return source_phases_[phase].grain;
+int64_t WinogradKernel::grain_of_own_phase() const {
   const double unit = static_cast<double>(cut_.block_tiles * cut_.terms() * cut_.channels_in) *
                       static_cast<double>(cut_.chunk_channels);
   return std::max<int64_t>(1, static_cast<int64_t>(kGrainMultiplies / unit));
 }
 
 Status WinogradKernel::Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const {
-  if (phase < static_cast<int>(source_phases_.size())) {
-    source_phases_[phase].run(args, begin, end);
-  } else {
-    RunUnits(args, begin, end);
-  }
+  if (phase + 1 < phases()) return PhasedKernel::Run(args, phase, begin, end);
+  RunUnits(args, begin, end);
   return Status();
 }
 

@@ -23,17 +23,11 @@ struct WinogradSides {
 WinogradSides InputAsItIs(const ProductDescription& conv, std::vector<std::byte> padding);
 
 // The phases of its source, and one of its own.
-class WinogradKernel : public Kernel {
+class WinogradKernel : public PhasedKernel {
  public:
   // Emits the products and packs the transformed filters.
   Status Build(const OpDescription& op, const BuildContext& context);
 
-  std::string_view name() const override { return name_; }
-  int phases() const override { return static_cast<int>(source_phases_.size()) + 1; }
-  int64_t units(int phase) const override;
-  int64_t grain(int phase) const override;
-  size_t shared_bytes() const override { return sides_.images->shared_bytes(); }
-  size_t scratch_bytes() const override { return sums_at() + sums_bytes() + finish_bytes(); }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override;
 
  protected:
@@ -106,6 +100,7 @@ class WinogradKernel : public Kernel {
   const Product& ProductOf(int64_t chunk) const {
     return chunk + 1 < cut_.chunks() ? products_.front() : products_.back();
   }
+  int64_t grain_of_own_phase() const;
   size_t PackedBytes() const;
   std::string Layout() const;
   void Pack(const std::byte* filters, std::byte* to) const;
@@ -114,12 +109,11 @@ class WinogradKernel : public Kernel {
   void Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const;
 
   WinogradSides sides_;
-  std::vector<Phase> source_phases_;
   ImageMemory memory_;
   SourcePlaces places_;
   WinogradCut cut_;
   int64_t filter_bytes_ = 0;  // of a channel's filter
-  std::string name_, transform_;
+  std::string transform_;
   std::vector<Product> products_;  // of a chunk, and of the last one where it has fewer channels
   PackedWeights packed_;
 };

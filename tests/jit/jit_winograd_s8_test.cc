@@ -1,6 +1,7 @@
 // Winograd's algorithm in whole numbers against the scalar reference, to the bit.
 #include "jit/product/winograd.h"
 #include "tests/jit/int8_cases.h"
+#include "tests/jit/winograd_cases.h"
 
 namespace fuselite::jit::testing {
 namespace {
@@ -31,31 +32,8 @@ OpTester RandomCase(Random& random, Shape image, int32_t channels_out) {
 }
 
 TEST(JitWinogradS8Test, IsExact) {
-  for (uint64_t seed = 1; seed <= 80; ++seed) {
-    Random random(seed);
-    SCOPED_TRACE(random.Trace());
-    const auto size = [&](int64_t low, int64_t high) {
-      return static_cast<int32_t>(random.Int(low, high));
-    };
-    const Shape image = {size(1, 3), size(3, 19), size(3, 19),
-                         random.Pick({1, 2, 3, 7, 8, 15, 16, 17, 31, 40, 100})};
-    OpTester tester =
-        RandomCase(random, image, random.Pick({1, 3, 7, 8, 9, 16, 24, 63, 65, 70, 130}));
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    AddInt8Tail(tester, random);
-    kernels::testing::PitchOutput(tester, random);
-    const auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
-    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-    for (const Isa isa : EmittedIsas()) {
-      tester.threads = size(1, 9);
-      const auto actual = tester.RunCandidate(kAnyway, isa, random.Int(1, 99), random.Int(0, 3));
-      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-      kernels::testing::ExpectSame<uint8_t>((*expected)[0], (*actual)[0],
-                                            std::string(IsaName(isa)));
-      if (HasFailure()) return;
-    }
-  }
+  ExpectExactLayers<uint8_t>(kAnyway, 19, RandomCase,
+                             [](OpTester& tester, Random& random) { AddInt8Tail(tester, random); });
 }
 
 TEST(JitWinogradS8Test, IsForWhatItMakesFaster) {
@@ -68,12 +46,7 @@ TEST(JitWinogradS8Test, IsForWhatItMakesFaster) {
     auto plan = PlanWinogradS8(tester.op, {.isa = isa});
     return plan.ok() ? std::string(plan->kernel().name()) : plan.status().ToString();
   };
-  using ::testing::HasSubstr;
-  EXPECT_THAT(build({1, 56, 56, 64}, 64, Isa::kAvx2), HasSubstr("winograd 2x2"));
-  EXPECT_THAT(build({1, 14, 14, 512}, 512, Isa::kAvx512), HasSubstr("winograd 2x2"));
-  EXPECT_THAT(build({1, 56, 56, 64}, 64, Isa::kAvxVnni), HasSubstr("dot products"));
-  EXPECT_THAT(build({1, 56, 56, 3}, 8, Isa::kAvx2), HasSubstr("longer than a plain"));
-  EXPECT_THAT(build({1, 5, 5, 1900}, 8, Isa::kAvx2), HasSubstr("beyond 32 bits"));
+  ExpectOnlyFasterLayers(build);
 }
 
 }  // namespace
