@@ -7,6 +7,7 @@ import re
 import subprocess
 
 import numpy as np
+from graphs import Graph
 
 
 def test_benchmark_prints_the_lines_that_scripts_parse(tool, mobilenet, tmp_path):
@@ -138,6 +139,17 @@ def test_benchmark_prints_a_roofline(tool, tmp_path):
     assert 0 < told["least_us"] <= sum(step["us"] for step in steps) <= told["run_us"] + 1
     for name in ("between the steps", "the run"):
         assert re.search(rf"^ *[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +{name}$", out, re.M)
+
+
+def test_a_roofline_counts_the_rows_that_are_looked_up(tool, tmp_path):
+    g = Graph()
+    table = g.constant(np.zeros((10000, 16), np.float32))
+    rows = g.op("GATHER", [table, g.input((8,), np.int32)], (8, 16), "GatherOptions", axis=0)
+    model, result = tmp_path / "gather.tflite", tmp_path / "result.json"
+    model.write_bytes(g.build([rows]))
+    tool("benchmark", model, "--roofline", "--num_runs=3", "--min_secs=0", "--result_file_path", result)
+    (step,) = json.loads(result.read_text())["delegate"]["roofline"]["steps"]
+    assert step["bytes"] == 8 * 4 + 2 * 8 * 16 * 4  # indices, and rows read and written
 
 
 def test_benchmark_can_require_full_delegation(tool):

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "kernels/operator.h"
 #include "runtime/cpu.h"
 #include "runtime/text_table.h"
 #include "tools/common/machine_peak.h"
@@ -37,20 +39,36 @@ Bound KindOf(const fusion::StepReport& step) {
   return step.kernel.find(" bf16 ") != std::string::npos ? Bound::kBf16 : Bound::kFloat;
 }
 
+// Bytes that a run of a step reads and writes.
+struct Traffic {
+  size_t constants, values;
+};
+
+// What looks rows of a table up reads no more of it than it gives.
+Traffic TrafficOf(const fusion::StepReport& report, std::string_view op) {
+  const kernels::OperatorDef* const def = kernels::FindOperator(op);
+  const bool looks_up = def != nullptr && def->checks_indices;
+  const size_t most = looks_up ? report.output_bytes : std::numeric_limits<size_t>::max();
+  return {std::min(report.weight_bytes, most),
+          std::min(report.input_bytes, most) + report.output_bytes};
+}
+
 RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
                       const MachinePeaks& peaks, double constants_rate) {
   RooflineStep step{.ops = report.ops,
                     .kernel = report.kernel,
                     .seconds = static_cast<double>(times.min_wall_ns) * 1e-9};
-  const double constants = static_cast<double>(report.weight_bytes);
-  const double values = static_cast<double>(report.input_bytes + report.output_bytes);
+  const std::string_view op = std::string_view(report.ops).substr(0, report.ops.find(' '));
+  const Traffic traffic = TrafficOf(report, op);
+  const double constants = static_cast<double>(traffic.constants);
+  const double values = static_cast<double>(traffic.values);
   step.bytes = constants + values;
-  const double rate = peaks.BandwidthFor(report.input_bytes + report.output_bytes);
+  const double rate = peaks.BandwidthFor(traffic.values);
   if (constants_rate > 0 && rate > 0) {
     step.bound = Bound::kMemory;
     step.least_seconds = constants / constants_rate + values / rate;
   }
-  if (!IsProduct(report.ops.substr(0, report.ops.find(' ')))) return step;
+  if (!IsProduct(op)) return step;
   step.operations = 2 * report.multiply_adds;
   const Bound kind = KindOf(report);
   const double peak = peaks.OperationsFor(kind);
