@@ -41,10 +41,28 @@ ColumnEmitter::Values ColumnEmitter::Load(int64_t offset, int step) {
   const int rows = std::min(spec_.lane_rows(), spec_.window.y.filter - first);
   for (int i = 0; i < rows; ++i) LoadRow(t(i), first + i, offset);
   if (spec_.dot) return InterleaveBytes(rows);
-  const int second = t(rows - 1);
-  a_.vpunpcklwd(V(t(2)), V(t(0)), V(second));
-  a_.vpunpckhwd(V(t(0)), V(t(0)), V(second));
-  return {t(2), t(0)};
+  return InterleaveWords(t(0), t(rows - 1));
+}
+
+ColumnEmitter::Values ColumnEmitter::LoadPair(const Column& first, const Column& second,
+                                              const Memory& zero_points) {
+  const int a = Hold(first, second, zero_points);
+  return InterleaveWords(a, Hold(second, first, zero_points));
+}
+
+// The register of `column`, which is loaded where it is in none, but not over `other`.
+int ColumnEmitter::Hold(const Column& column, const Column& other, const Memory& zero_points) {
+  const std::array<int, 2> registers{t(1), t(4)};
+  // An optional of an optional that is none equals one that has none.
+  const auto holds = [this](size_t i, const Column& c) { return held_[i] && *held_[i] == c; };
+  for (size_t i = 0; i < held_.size(); ++i) {
+    if (holds(i, column)) return registers[i];
+  }
+  const size_t i = holds(0, other) ? 1 : 0;
+  held_[i] = column;
+  column ? LoadRow(registers[i], spec_.window.y.filter - 1, *column)
+         : a_.vbroadcastss(a_.Vec(registers[i]), zero_points);
+  return registers[i];
 }
 
 // A row's values stay in temporary 4 for all of its steps.
@@ -91,6 +109,12 @@ void ColumnEmitter::LoadRow(int to, int row, int64_t offset) {
   if (joined_ > 1) return LoadJoined(to, row, offset);
   const Place address = row_(row) + offset;
   spec_.dot ? LoadBytes(to, address) : LoadWords(to, address);
+}
+
+ColumnEmitter::Values ColumnEmitter::InterleaveWords(int first, int second) {
+  a_.vpunpcklwd(V(t(2)), V(first), V(second));
+  a_.vpunpckhwd(V(t(0)), V(first), V(second));
+  return {t(2), t(0)};
 }
 
 // Interleaves temporaries 0 to rows - 1.

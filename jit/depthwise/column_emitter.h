@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 
 #include "jit/depthwise/depthwise_s8_emitter.h"
 
@@ -35,6 +36,13 @@ class ColumnEmitter {
   // A column outside of the image, of `lane` everywhere.
   Values LoadZeroPoints(const Memory& lane);
 
+  // How many bytes further a column lies; none: outside of the image.
+  using Column = std::optional<int64_t>;
+  // The last filter row's values of two columns, interleaved (DepthwiseS8Spec::pairs_columns). A
+  // column stays in its register for the next pair, until StartPairs().
+  Values LoadPair(const Column& first, const Column& second, const Memory& zero_points);
+  void StartPairs() { held_ = {}; }
+
  private:
   int part_bytes() const { return width_ / joined_; }
   bool partial() const { return channels_ < spec_.whole_channels(part_bytes()); }
@@ -42,7 +50,9 @@ class ColumnEmitter {
   int flip() const { return t(kTemporaries); }
   const Xbyak::Xmm& V(int reg) const { return VectorOf(reg, width_); }
 
+  Values InterleaveWords(int first, int second);
   Values InterleaveBytes(int rows);
+  int Hold(const Column& column, const Column& other, const Memory& zero_points);
   Values LoadGroups(int64_t offset, int step);
   void LoadRow(int to, int row, int64_t offset);
   void LoadBytes(int to, const Place& address);
@@ -57,6 +67,7 @@ class ColumnEmitter {
   const DepthwiseS8Spec& spec_;
   std::function<Place(int)> row_;
   int width_ = 0, channels_ = 0, joined_ = 1;
+  std::array<std::optional<Column>, 2> held_{};  // in temporaries 1 and 4
 };
 
 }  // namespace fuselite::jit

@@ -101,6 +101,8 @@ class DepthwiseS8 final : public kernels::LineConvolution {
   TapRows RowsAgain(const std::byte* filter, int64_t channel, int channels, int32_t at) const;
   void TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
                 TapRows* rows) const;
+  void TakePair(const std::byte* filter, int64_t channel, int channels, int32_t kx,
+                TapRows* rows) const;
   void TakeGroups(const std::byte* filter, int64_t channel, int channels, int32_t kx, int32_t step,
                   TapRows* rows) const;
   void PackQuads(const TapRows& rows, const DepthwiseS8Blocks& block, std::byte* to,

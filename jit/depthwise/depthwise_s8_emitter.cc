@@ -168,8 +168,33 @@ class DepthwiseS8Emitter : public Assembler {
   // Columns outside of the image hold zero points.
   void EmitSums(const RowTile& tile) {
     StartFromBias(static_cast<int>(tile.size()));
+    const int steps = spec_.column_steps() - (spec_.pairs_columns() ? 1 : 0);
     for (const TileColumn& column : ColumnsUnder(x_, tile)) {
-      for (int step = 0; step < spec_.column_steps(); ++step) EmitColumn(column, step);
+      for (int step = 0; step < steps; ++step) EmitColumn(column, step);
+    }
+    if (spec_.pairs_columns()) EmitLastRow(tile);
+  }
+
+  // The columns of the last row in pairs, those from left to right that windows share once.
+  void EmitLastRow(const RowTile& tile) {
+    using Column = ColumnEmitter::Column;
+    std::map<std::array<Column, 2>, std::vector<TileColumn::Use>> pairs;
+    for (int output = 0; output < static_cast<int>(tile.size()); ++output) {
+      const auto column = [&](int32_t kx) -> Column {
+        if (!tile[output].Has(kx)) return std::nullopt;
+        return (output * x_.stride + kx * x_.dilation) * spec_.pixel_bytes;
+      };
+      for (int32_t kx = 0; kx < x_.filter; ++kx) {
+        if (spec_.BeginsPair(kx)) pairs[{column(kx), column(kx + 1)}].push_back({output, kx});
+      }
+    }
+    column_.StartPairs();
+    for (const auto& [columns, uses] : pairs) {
+      const auto values = column_.LoadPair(columns[0], columns[1],
+                                           ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
+      for (const auto [output, kx] : uses) {
+        MultiplyAll(output, values, (kx + 1) * spec_.column_steps());
+      }
     }
   }
 

@@ -5,7 +5,9 @@
 // several rows, and multiplied with weights packed likewise:
 //   dot products    4 rows of bytes a lane; 4 vectors of sums for a vector's worth of channels
 //   pair products   2 rows of int16 a lane; 2 vectors of sums for half a vector's
-// A column is interleaved once for all outputs of a tile that it belongs to.
+// A column is interleaved once for all outputs of a tile that it belongs to. The last row of an odd
+// number has no row to share the lanes of pairs with: it is interleaved with itself, one column
+// further, so that 3x3 filters take 5 products of pairs instead of 6.
 //
 // Where groups have several channels, a lane holds neighbouring channels of one row instead: 4 (or
 // 2) that the lane's output sums over, in as many steps as it takes for the group. Shuffles within
@@ -56,6 +58,16 @@ struct DepthwiseS8Spec {
   int column_steps() const {
     return (window.y.filter + lane_rows() - 1) / lane_rows() * row_steps();
   }
+  // Whether the last row's columns share lanes, in the last step of a column.
+  bool pairs_columns() const {
+    return !dot && group_channels == 1 && window.y.filter % 2 == 1 && window.x.filter > 1;
+  }
+  // Of these, whether the columns of taps kx and kx + 1 are multiplied as a pair, and whether by
+  // the weight of tap kx: the last one of an odd number goes with a column that has been.
+  bool BeginsPair(int32_t kx) const {
+    return WeighsFirst(kx) ? kx + 1 < window.x.filter : kx + 2 == window.x.filter;
+  }
+  static bool WeighsFirst(int32_t kx) { return kx % 2 == 0; }
   // Where groups have several channels: the first of the inputs that output `channel` of 16 bytes'
   // worth meets in step `step` of a row, among those 16 bytes.
   int LaneInput(int channel, int step) const {

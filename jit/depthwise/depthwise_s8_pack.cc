@@ -40,6 +40,7 @@ std::string DepthwiseS8::layout() const {
       spec_.group(), '.', spec_.group_channels, " t", static_cast<int>(p.type), '.',
       static_cast<int>(p.weights_type), " z", p.zero_point, '.', p.weights_zero_point);
   for (const int32_t ky : filter_rows_) text += internal::Join(" y", ky);
+  if (spec_.pairs_columns()) text += " pairs";
   for (const int step : spec_.again) text += internal::Join(" again", step);
   for (const auto& b : blocks_) text += internal::Join(" b", b.width, '.', b.channels);
   if (joined_) text += internal::Join(" joined", joined_->rows);
@@ -160,11 +161,25 @@ DepthwiseS8::TapRows DepthwiseS8::RowsAgain(const std::byte* filter, int64_t cha
 
 void DepthwiseS8::TakeRows(const std::byte* filter, int64_t channel, int channels, int32_t kx,
                            int32_t step, TapRows* rows) const {
+  if (spec_.pairs_columns() && step + 1 == spec_.column_steps()) {
+    return TakePair(filter, channel, channels, kx, rows);
+  }
   for (int row = 0; row < spec_.lane_rows(); ++row) {
     const int32_t place = step * spec_.lane_rows() + row;
     if (place >= window().y.filter) break;
     const int64_t tap = int64_t{filter_rows_[place]} * window().x.filter + kx;
     std::memcpy((*rows)[row].data(), filter + tap * problem_.channels + channel,
+                static_cast<size_t>(channels));
+  }
+}
+
+// Of the last row.
+void DepthwiseS8::TakePair(const std::byte* filter, int64_t channel, int channels, int32_t kx,
+                           TapRows* rows) const {
+  if (!spec_.BeginsPair(kx)) return;
+  const int64_t first = int64_t{filter_rows_.back()} * window().x.filter + kx;
+  for (int i = DepthwiseS8Spec::WeighsFirst(kx) ? 0 : 1; i < 2; ++i) {
+    std::memcpy((*rows)[i].data(), filter + (first + i) * problem_.channels + channel,
                 static_cast<size_t>(channels));
   }
 }

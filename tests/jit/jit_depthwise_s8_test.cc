@@ -111,6 +111,29 @@ TEST(JitDepthwiseInt8Test, ManyRowsEqualTheReference) {
   CompareInt8Cases(60, make);
 }
 
+// Without dot products the last row's columns are multiplied in pairs: any number of them, at
+// borders and in them.
+TEST(JitDepthwiseInt8Test, OddFiltersEqualTheReference) {
+  const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
+    OpTester tester("DEPTHWISE_CONV_2D");
+    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
+    kernels::testing::RandomWindow(random, params);
+    params.depth_multiplier = 1;
+    params.activation = kernels::testing::RandomClampOrNone(random);
+    const auto channels = static_cast<int32_t>(random.Int(1, 40));
+    const kernels::testing::QuantizedCase c =
+        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
+    const auto width = static_cast<int32_t>(random.Int(2, 8));
+    tester.Input(kernels::testing::Activations(c, random, {2, 15, 24, channels}))
+        .Constant(kernels::testing::QuantizedWeights(
+            c, random, {1, random.Pick({1, 3, 5}), width, channels},
+            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
+    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
+    return tester.Output(c.type, c.output());
+  };
+  CompareInt8Cases(300, make);
+}
+
 TEST(JitDepthwiseInt8Test, RowsAreJoinedWhereTheirChannelsFillHalfAVector) {
   DepthwiseS8Spec spec;
   spec.isa = Isa::kAvx512Vnni;
