@@ -41,7 +41,7 @@ def binary(name, options=None, version=1, result=None):
         operands = [x, y] if d.rng.random() < 0.8 else [y, x]
         if result is not None:
             return d.g.op(name, operands, x.shape, options, version, dtype=result)
-        # TFLite's DIV takes scales whose quotient is above 64.
+        # DIV's results mean something where the quotient of the scales is above 64.
         scale = {"scale": x.scale * (0.2 if name == "DIV" else 2.1), "zero_point": x.zero_point} if rescales else {}
         return d.g.op(name, operands, x.shape, options, version, like=x, **scale)
 

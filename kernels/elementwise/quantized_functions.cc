@@ -110,16 +110,6 @@ Result<QuantizedQuotient> MakeQuantizedQuotient(const OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(SetCommon(op, &f));
   f.scale = ToFixedPoint(op.inputs[0].quantization.scale() /
                          (op.inputs[1].quantization.scale() * op.outputs[0].quantization.scale()));
-  // What follows the quotient must be a right shift of 0 to 31 for all operands; TFLite's result is
-  // arbitrary elsewhere. It is bits_over_unit + headroom - scale.shift: 0 to 7, and 23 to 31. Of
-  // int16 hardly any scales are such: those operands get the result that the formula approaches.
-  if (op.inputs[0].type == DataType::kInt16) return f;
-  int32_t min, max;
-  QuantizedTypeRange(op.inputs[1].type, &min, &max);
-  const int32_t divisor = std::max(max - f.y_zero, f.y_zero - min);
-  const int most_bits = std::bit_width(static_cast<uint32_t>(divisor)) - 1;
-  constexpr int kLeastHeadroom = 22;
-  if (f.scale.shift < most_bits || f.scale.shift > kLeastHeadroom) return RefuseScales(op);
   return f;
 }
 

@@ -70,15 +70,19 @@ struct QuantizedQuotient {
     const int32_t quotient = SaturatingRoundingDoublingHighMul(shifted, inverse.scale);
     const int right = inverse.bits_over_unit + headroom - scale.shift;
     const int32_t scaled = SaturatingRoundingDoublingHighMul(quotient, scale.multiplier);
-    return static_cast<int32_t>(std::clamp<int64_t>(zero + Shifted(scaled, right), min, max));
+    return std::clamp(Sum(zero, Shifted(scaled, right)), min, max);
   }
 
  private:
-  // By more bits than TFLite has a result for: to zero, or beyond every output.
-  static int64_t Shifted(int32_t value, int right) {
-    if (right > 31) return 0;
-    if (right < 0) return int64_t{value} * (int64_t{1} << std::min(-right, 31));
-    return RoundingDivideByPowerOfTwo(value, right);
+  // Divides by 2^right. By other than 0 to 31 bits, which common scales lead to, LiteRT's own
+  // kernel shifts by the count's last five, as x86-64 and aarch64 do, and adds one to what has no
+  // sign.
+  static int32_t Shifted(int32_t value, int right) {
+    if (0 <= right && right <= 31) return RoundingDivideByPowerOfTwo(value, right);
+    return Sum(value >> (right & 31), value >= 0 ? 1 : 0);
+  }
+  static int32_t Sum(int32_t a, int32_t b) {  // wraps around
+    return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
   }
 };
 

@@ -60,16 +60,12 @@ class QuotientLanes {
         hn::ShiftRight<23>(hn::BitCast(d, hn::ConvertTo(hn::ScalableTag<float>(), magnitude)));
     return hn::Min(hn::Sub(hn::Set(d, 127 + 30), exponent), hn::Set(d, 31));
   }
-  // v 2^-right as far as bytes tell it. To the left at most 15 bits of up to 2^15 are shifted:
-  // one of the two alone is beyond all bytes.
   HWY_INLINE static IntVec Shifted(IntVec v, IntVec right) {
     const IntTag d;
-    const auto none = hn::Zero(d), most = hn::Set(d, 31);
-    const auto left = hn::Min(hn::Max(hn::Neg(right), none), hn::Set(d, 15));
-    const auto larger = hn::Shl(ClampInt(v, -(1 << 15), 1 << 15), left);
-    const auto smaller = hn::IfThenZeroElse(hn::Gt(right, most),
-                                            FixedDivide(v, hn::Min(hn::Max(right, none), most)));
-    return hn::IfThenElse(hn::Gt(left, none), larger, smaller);
+    const auto most = hn::Set(d, 31), count = hn::And(right, most);
+    const auto is_other = hn::Ne(right, count);
+    const auto other = hn::Add(hn::Add(hn::Shr(v, count), hn::BroadcastSignBit(v)), hn::Set(d, 1));
+    return hn::IfThenElse(is_other, other, FixedDivide(v, count));
   }
 
   const TabledQuotient::Divisors* divisors_;

@@ -72,13 +72,12 @@ def mul_narrowing(c):
 
 
 def div_int16(c):
-    """Of operands of some size: where the quotient is tiny or huge, LiteRT shifts by impossible numbers of bits."""
     shape = c.shape()
     x_zero, y_zero = c.pick([0, 5, -1000]), c.pick([0, -7, 300])
-    x = c.input(shape, np.int16, x_zero + 2**10, x_zero + 2**12, c.scale() / 256, x_zero)
+    x = c.input(shape, np.int16, x_zero - 2**12, x_zero + 2**12, c.scale() / 256, x_zero)
     sign = c.rng.choice(np.array([-1, 1], np.int16), shape)
-    y = c.feed(y_zero + sign * c.values(shape, np.int16, 2**9, 2**11), c.scale() / 256, y_zero)
-    scale = x.scale / y.scale / 2 ** c.int(9, 11)
+    y = c.feed(y_zero + sign * c.values(shape, np.int16, 1, 2**11), c.scale() / 256, y_zero)
+    scale = x.scale / y.scale / 2 ** c.int(-4, 26)
     return c.g.op("DIV", [x, y], shape, "DivOptions", 2, dtype=np.int16, scale=scale, zero_point=c.pick([0, 3]))
 
 

@@ -111,8 +111,8 @@ def binary(name):
         if fields and kind in ("int64", "uint32"):
             fields = {"fusedActivationFunction": 0}
         version = 2 if kind in QUANTIZED and name not in OF_ONE_VERSION else 1
-        if name == "DIV" and kind in QUANTIZED:  # larger steps are shifts by more than 31 bits in LiteRT
-            scales[2]["scale"] = scales[0]["scale"] / scales[1]["scale"] / 2 ** c.int(8, 9)
+        if name == "DIV" and kind in QUANTIZED:  # steps above 1/128 are shifts by more than 31 bits in LiteRT
+            scales[2]["scale"] = scales[0]["scale"] / scales[1]["scale"] / 2 ** c.int(-2, 26)
         return apply(c, name, [x, y], shape, kind, FUSED.get(name), version, scales[2], **fields)
 
     return case
