@@ -21,7 +21,7 @@ struct PackRequest {
   size_t source_bytes = 0;
   const void* source2 = nullptr;  // a second constant mixed in (a bias, a scale); may be null
   size_t source2_bytes = 0;
-  std::string layout;  // everything else that decides the bytes: "conv f32 k9c32n64 p32 avx512"
+  std::string layout;  // everything else that decides the bytes: "f32 k288 n64/1 p32/16 last2"
   size_t bytes = 0;    // of the packed form
   // Where a packing that is made now should lie; null: anywhere. Decides no bytes.
   BufferRegion* region = nullptr;

@@ -72,7 +72,7 @@ class MicroKernel {
   virtual int64_t small_block_bytes() const = 0;  // see ChooseBlocks
 
   // Panels are `panel_bytes` long; `to` is aligned to kAlignment. What decides their bytes, beside
-  // the matrix and the tiling, is in `layout`.
+  // the matrix, the tiling and the lanes, which Product::layout() names, is in `layout`.
   virtual size_t panel_bytes(int vectors) const = 0;
   virtual void PackPanel(const RightMatrix& right, const PanelChannels& channels,
                          std::byte* to) const = 0;

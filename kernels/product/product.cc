@@ -104,8 +104,10 @@ void Product::Pack(const RightMatrix& right, std::byte* packed, int64_t begin, i
 }
 
 std::string Product::layout() const {
+  // The lanes of a vector, too: one vector of 16 and two of 8 have the same panel, but not the same
+  // order, and instruction sets meet in one process, and in one folder of packed weights.
   return internal::Join(kernel_->layout(), " n", problem_.channels, '/', problem_.groups, " p",
-                        panel_lanes(), " last", tiling_.last_vectors);
+                        panel_lanes(), '/', kernel_->lanes(), " last", tiling_.last_vectors);
 }
 
 void Product::PackChannelConstants(const RightMatrix& right, std::byte* packed) const {

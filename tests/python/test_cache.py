@@ -11,6 +11,7 @@ import conftest
 import numpy as np
 import pytest
 import running
+from graphs import Graph
 
 ZOO = ["mobilenet_v1", "mobilenet_v2", "transformer"]
 FURTHER = [
@@ -146,3 +147,26 @@ def test_the_log_tells_what_was_not_read(tool, tmp_path):
     run = subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "FUSELITE_LOG": "warning"})
     assert run.stderr.startswith("fuselite: warning: packed weights are not read: ") and str(file) in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("order", [("ssse3", "avx2"), ("avx2", "ssse3")], ids=" ".join)
+@pytest.mark.parametrize("threads", [1, 4])
+def test_instruction_sets_share_no_weights_in_another_order(load_delegate, tmp_path, order, threads):
+    """Panels of as many channels, in vectors of other lengths: in one process, and in one folder."""
+    g, rng = Graph(), np.random.default_rng(2)
+    x = g.input((1, 512))
+    outputs = []
+    for width in (36, 65, 68, 100, 135):
+        weights = g.constant(rng.uniform(-1, 1, (width, 512)).astype(np.float32))
+        outputs.append(g.op("FULLY_CONNECTED", [x, weights, None], (1, width), "FullyConnectedOptions"))
+    path = tmp_path / "layers.tflite"
+    path.write_bytes(g.build(outputs))
+    inputs = [rng.uniform(-1, 1, (1, 512)).astype(np.float32)]
+    expected = running.run(running.reference(path), inputs)
+    alive = []
+    for jit in ("off", "on"):
+        for isa in order:
+            delegate = load_delegate(isa=isa, jit=jit, num_threads=threads, cache_dir=tmp_path / "cache")
+            alive.append(running.delegated(path, delegate))
+            for actual, value in zip(running.run(alive[-1], inputs), expected, strict=True):
+                np.testing.assert_allclose(actual, value, atol=1e-4)
