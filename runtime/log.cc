@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/environment.h"
+#include "runtime/process_lock.h"
 
 namespace fuselite {
 namespace {
@@ -57,14 +58,14 @@ LogLevel GetLogLevel() { return Level().load(std::memory_order_relaxed); }
 void SetLogLevel(LogLevel level) { Level().store(level, std::memory_order_relaxed); }
 
 void SetLogSink(LogSink sink, void* context) {
-  const std::lock_guard lock(SinkMutex());
+  const ProcessLock lock(SinkMutex());
   CurrentSink() = sink != nullptr ? Sink{sink, context} : Sink{};
 }
 
 void LogMessage(LogLevel level, std::string_view message) {
   Sink sink;
   {
-    const std::lock_guard lock(SinkMutex());
+    const ProcessLock lock(SinkMutex());
     sink = CurrentSink();
   }
   sink.function(level, message, sink.context);

@@ -1,13 +1,13 @@
 #include "runtime/packed_store.h"
 
 #include <array>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "runtime/caught.h"
 #include "runtime/constant_hashes.h"
 #include "runtime/hash.h"
+#include "runtime/process_lock.h"
 #include "runtime/shared_by_key.h"
 #include "runtime/weights_cache.h"
 
@@ -62,7 +62,7 @@ class MemoryStore : public PackedStore {
     const std::optional<Hash128> on_disk =
         request.cache != nullptr ? std::optional(key.Hash()) : std::nullopt;
     const auto slot = packed_.SlotFor(std::move(key));
-    const std::lock_guard lock(slot->making);
+    const ProcessLock lock(slot->making);
     PackedWeights packed = slot->value.lock();
     if (packed == nullptr && on_disk) {
       packed = request.cache->Find(*on_disk, request.bytes);

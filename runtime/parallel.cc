@@ -1,7 +1,5 @@
 #include "runtime/parallel.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -11,6 +9,7 @@
 #include "runtime/cpu_topology.h"
 #include "runtime/log.h"
 #include "runtime/parallel_team.h"
+#include "runtime/process_lock.h"
 
 namespace fuselite {
 namespace {
@@ -87,12 +86,15 @@ class TeamPool {
  private:
   TeamPool() : cores_(AllowedCores()) {
     // A child has none of its parent's helpers; the teams' memory is left as it is.
-    pthread_atfork([] { Get().mutex_.lock(); }, [] { Get().mutex_.unlock(); },
-                   [] {
-                     Get().idle_count_ = 0;
-                     Get().busy_ = 0;
-                     Get().mutex_.unlock();
-                   });
+    static ForkHandler handler{.before = [] { Get().mutex_.lock(); },
+                               .in_parent = [] { Get().mutex_.unlock(); },
+                               .in_child =
+                                   [] {
+                                     Get().idle_count_ = 0;
+                                     Get().busy_ = 0;
+                                     Get().mutex_.unlock();
+                                   }};
+    AddForkHandler(handler);
   }
 
   // The last one used comes first: its helpers may still be spinning.

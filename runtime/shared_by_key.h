@@ -7,6 +7,8 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/process_lock.h"
+
 namespace fuselite {
 
 // Where those who want the value of one key meet: whoever holds `making` makes it, the others wait
@@ -24,7 +26,7 @@ class SharedByKey {
   using Slot = SharedSlot<Value>;
 
   std::shared_ptr<Slot> SlotFor(Key key) {
-    const std::lock_guard lock(mutex_);
+    const ProcessLock lock(mutex_);
     if (slots_.size() >= sweep_at_) Sweep();
     std::shared_ptr<Slot>& slot = slots_[std::move(key)];
     if (slot == nullptr) slot = std::make_shared<Slot>();
@@ -35,7 +37,7 @@ class SharedByKey {
   template <class Make>
   std::shared_ptr<const Value> FindOrMake(Key key, Make make) {
     const std::shared_ptr<Slot> slot = SlotFor(std::move(key));
-    const std::lock_guard lock(slot->making);
+    const ProcessLock lock(slot->making);
     if (std::shared_ptr<const Value> known = slot->value.lock()) return known;
     std::shared_ptr<const Value> made = make();
     slot->value = made;
@@ -55,7 +57,7 @@ class SharedByKey {
   static bool IsForgotten(const std::shared_ptr<Slot>& slot) {
     if (slot == nullptr) return true;
     if (slot.use_count() > 1) return false;
-    const std::lock_guard lock(slot->making);
+    const ProcessLock lock(slot->making);
     return slot->value.expired();
   }
 

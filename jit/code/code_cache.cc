@@ -4,13 +4,13 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 
 #include "runtime/caught.h"
 #include "runtime/environment.h"
 #include "runtime/hash.h"
 #include "runtime/log.h"
+#include "runtime/process_lock.h"
 #include "runtime/write_file.h"
 
 namespace fuselite::jit {
@@ -59,7 +59,7 @@ Code::~Code() { ReleaseCode(base_, mapped_); }
 Result<SharedCode> CodeCache::GetOrEmit(const std::string& key, const std::string& name,
                                         const Emit& emit) {
   const auto slot = codes_.SlotFor(key);
-  const std::lock_guard lock(slot->making);
+  const ProcessLock lock(slot->making);
   if (SharedCode code = slot->value.lock()) {
     FUSELITE_RETURN_IF_ERROR(CodeBatch::MakeExecutable(code->bytes()));
     return code;

@@ -10,6 +10,8 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/process_lock.h"
+
 namespace fuselite::jit {
 namespace {
 
@@ -26,7 +28,7 @@ class CodePages {
   // Pages that nobody has had, read+write. Null where there is no memory. `bytes` is a multiple of
   // the page size.
   uint8_t* Take(size_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const ProcessLock lock(mutex_);
     if (bytes > static_cast<size_t>(end_ - next_) && !Renew(bytes)) return nullptr;
     next_ += bytes;
     if (next_ > present_) Populate();
@@ -126,7 +128,7 @@ Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped) {
   if (innermost != nullptr && pages_become_executable) {
     uint8_t* const memory = WriteToPages(bytes, *mapped);
     if (memory == nullptr) return OutOfMemory("emitted code needs ", *mapped, " bytes");
-    const std::lock_guard lock(BatchMutex());
+    const ProcessLock lock(BatchMutex());
     innermost->pages_.emplace_back(memory, *mapped);
     return memory;
   }
@@ -147,7 +149,7 @@ Status CheckExecutableMemory() {
 
 void ReleaseCode(uint8_t* base, size_t mapped) {
   if (open_batches > 0) {
-    const std::lock_guard lock(BatchMutex());
+    const ProcessLock lock(BatchMutex());
     for (CodeBatch* batch : OpenBatches()) {
       std::erase_if(batch->pages_, [&](std::span<uint8_t> pages) { return pages.data() == base; });
     }
@@ -155,8 +157,25 @@ void ReleaseCode(uint8_t* base, size_t mapped) {
   munmap(base, mapped);
 }
 
+// A child has no threads that would end their batches, and their code in its caches.
+void CodeBatch::EndInChild() {
+  std::erase_if(OpenBatches(), [](CodeBatch* batch) {
+    (void)batch->ProtectPages();
+    return !batch->IsOfThisThread();
+  });
+  open_batches = static_cast<int>(OpenBatches().size());
+}
+
+bool CodeBatch::IsOfThisThread() const {
+  const CodeBatch* batch = innermost;
+  while (batch != nullptr && batch != this) batch = batch->outer_;
+  return batch != nullptr;
+}
+
 CodeBatch::CodeBatch() : outer_(innermost) {
-  const std::lock_guard lock(BatchMutex());
+  static ForkHandler handler{.before = [] {}, .in_parent = [] {}, .in_child = &EndInChild};
+  [[maybe_unused]] static const bool is_added = (AddForkHandler(handler), true);
+  const ProcessLock lock(BatchMutex());
   OpenBatches().push_back(this);
   ++open_batches;
   innermost = this;
@@ -165,13 +184,17 @@ CodeBatch::CodeBatch() : outer_(innermost) {
 CodeBatch::~CodeBatch() {
   (void)Close();
   innermost = outer_;
-  const std::lock_guard lock(BatchMutex());
+  const ProcessLock lock(BatchMutex());
   std::erase(OpenBatches(), this);
   --open_batches;
 }
 
 Status CodeBatch::Close() {
-  const std::lock_guard lock(BatchMutex());
+  const ProcessLock lock(BatchMutex());
+  return ProtectPages();
+}
+
+Status CodeBatch::ProtectPages() {
   std::ranges::sort(pages_, {}, [](std::span<uint8_t> pages) { return pages.data(); });
   bool all = true;
   for (size_t i = 0; i < pages_.size();) {
@@ -186,7 +209,7 @@ Status CodeBatch::Close() {
 
 Status CodeBatch::MakeExecutable(std::span<const uint8_t> code) {
   if (open_batches == 0) return Status();
-  const std::lock_guard lock(BatchMutex());
+  const ProcessLock lock(BatchMutex());
   for (CodeBatch* batch : OpenBatches()) {
     if (batch == innermost) continue;
     const auto at = std::ranges::find(batch->pages_, code.data(),

@@ -41,6 +41,9 @@ class CodeBatch {
  private:
   friend Result<uint8_t*> MapExecutable(std::span<const uint8_t> bytes, size_t* mapped);
   friend void ReleaseCode(uint8_t* base, size_t mapped);
+  static void EndInChild();
+  bool IsOfThisThread() const;
+  Status ProtectPages();  // under the mutex of all batches, or in a process of one thread
 
   std::vector<std::span<uint8_t>> pages_;  // guarded by the mutex of all batches
   CodeBatch* outer_;
