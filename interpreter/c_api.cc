@@ -361,6 +361,10 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
       return runs.SetStrings(static_cast<int>(i), table);
     }
     FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), "input", i, size));
+    const TensorView view = runs.input(static_cast<int>(i));
+    if (view.constant) {
+      return fuselite::InvalidArgument("\"", view.name, "\" is a constant of the file");
+    }
     CopyBytes(data, size, memory);
     return Status();
   });

@@ -106,6 +106,9 @@ Status InvokeImport(Subgraph& graph, const TfLiteNode& node) {
   FUSELITE_ASSIGN_OR_RETURN(const auto from, ReadEntries(keys));
   FUSELITE_ASSIGN_OR_RETURN(const auto to, ReadEntries(values));
   if (from.size() != to.size()) return InvalidArgument("its keys and values have other shapes");
+  const size_t bytes = keys.bytes + values.bytes + from.size() * sizeof(*table->entries.begin());
+  FUSELITE_RETURN_IF_ERROR(graph.CheckMemory(static_cast<double>(bytes)));
+  table->bytes = bytes;
   for (size_t i = 0; i < from.size(); ++i) table->entries.try_emplace(from[i], to[i]);
   table->filled = true;
   return Status();

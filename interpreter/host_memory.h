@@ -8,9 +8,16 @@
 #include <span>
 #include <utility>
 
+#include "runtime/tflite_abi.h"
 #include "runtime/tflite_arrays.h"
 
 namespace fuselite::interpreter {
+
+// Whether the tensor's memory is its own, from malloc().
+inline bool IsOnHeap(const tflite::TfLiteTensor& tensor) {
+  return tensor.allocation_type == tflite::kTfLiteDynamic ||
+         tensor.allocation_type == tflite::kTfLitePersistentRo;
+}
 
 inline void* AllocateZeros(size_t bytes) {
   void* const memory = std::calloc(1, bytes);

@@ -70,6 +70,9 @@ Status ReadCustomOptions(const Source& source, const schema::Operator& op, Model
     if (offset > source.bytes.size() || size > source.bytes.size() - offset) {
       return InvalidArgument("its options lie past the end of the file");
     }
+    // The C interface counts them in an int.
+    if (size > INT32_MAX)
+      return InvalidArgument("its options are ", size, " bytes, of 2 GiB at most");
     out.custom_options = source.bytes.subspan(offset, size);
   } else if (op.custom_options() != nullptr) {
     out.custom_options =

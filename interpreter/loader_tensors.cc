@@ -211,11 +211,12 @@ Status ReadConstant(const Source& source, const schema::Tensor& from, ModelTenso
     info.type = tensor.type;
     info.shape = tensor.shape;
     const size_t expected = info.bytes();
-    if (tensor.data.size() != expected) {
+    if (tensor.data.size() < expected) {
       return InvalidArgument("has ", tensor.data.size(), " bytes of data, but ",
                              DataTypeName(tensor.type), tensor.shape.ToString(), " takes ",
                              expected);
     }
+    tensor.data = tensor.data.first(expected);  // as LiteRT, which does not read the rest either
   }
   tensor.constant = true;
   return Status();

@@ -73,6 +73,7 @@ class LoopValues {
   Status Run() {
     const Moved moved(condition_, body_);
     while (true) {
+      FUSELITE_RETURN_IF_ERROR(body_.CheckCancelled());
       for (size_t i = 0; i < places_.size(); ++i) {
         condition_.tensor(condition_.inputs()[i]).data.raw = places_[i].now.as<char>();
       }
@@ -171,6 +172,7 @@ Status InvokeWhile(Subgraph& graph, const TfLiteNode& node) {
   const Call turn = TakesHandles(body) ? Call::kBegins : Call::kGoesOn;
   std::vector<Value> values = CopyAll(graph, arguments);
   while (true) {
+    FUSELITE_RETURN_IF_ERROR(graph.CheckCancelled());
     FUSELITE_RETURN_IF_ERROR(RunOn(values, condition, Call::kGoesOn));
     FUSELITE_ASSIGN_OR_RETURN(const bool more,
                               ReadCondition(condition.tensor(condition.outputs()[0])));

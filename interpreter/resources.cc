@@ -1,6 +1,7 @@
 #include "interpreter/resources.h"
 
 #include <algorithm>
+#include <array>
 
 #include "interpreter/node_tensors.h"
 #include "interpreter/op_resolver.h"
@@ -74,6 +75,7 @@ Status InvokeAssign(Subgraph& graph, const TfLiteNode& node) {
   if (variable == nullptr) return InvalidArgument("its handle names no variable");
   const TfLiteTensor& value = Input(graph, node, 1);
   if (variable->bytes.size() < value.bytes) {
+    FUSELITE_RETURN_IF_ERROR(graph.CheckMemory(static_cast<double>(value.bytes)));
     AlignedBuffer memory(value.bytes);
     if (memory.data() == nullptr) {
       return OutOfMemory("no memory for a variable of ", value.bytes, " bytes");
@@ -120,6 +122,13 @@ int Resources::IdOf(const std::string& container, const std::string& name) {
   variables_.push_back(std::make_unique<ResourceVariable>());
   ids_.emplace(std::pair(container, name), id);
   return id;
+}
+
+double Resources::bytes() const {
+  double bytes = 0;
+  for (const auto& variable : variables_) bytes += static_cast<double>(variable->bytes.size());
+  for (const auto& [id, table] : tables_) bytes += static_cast<double>(table.bytes);
+  return bytes;
 }
 
 ResourceVariable* Resources::Find(int id) {

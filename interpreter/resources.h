@@ -30,6 +30,7 @@ struct ResourceVariable {
 struct HashTable {
   tflite::TfLiteType key_type, value_type;
   bool filled = false;  // something was imported, which happens once
+  size_t bytes = 0;     // of the entries, about
   std::unordered_map<std::string, std::string> entries{};
 };
 
@@ -43,6 +44,9 @@ class Resources {
 
   // The hash tables, by the number that the file gives them.
   std::map<int, HashTable>& tables() { return tables_; }
+
+  // Bytes of all values and entries.
+  double bytes() const;
 
   // CALL_ONCE has run this subgraph.
   bool IsInitialized(int subgraph) const { return initialized_.contains(subgraph); }

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "interpreter/node_tensors.h"
@@ -36,24 +39,68 @@ std::vector<std::string_view> Words(std::string_view sentence) {
   return words;
 }
 
-// All choices of words that begin with `chosen`, longer ones first.
-void Choose(const std::vector<std::string_view>& words, const SkipGramParams& params,
-            std::vector<size_t>& chosen, std::vector<std::string>& grams) {
-  const auto size = static_cast<size_t>(params.ngram_size);
-  if (chosen.size() < size) {
-    const size_t next = chosen.back() + 1;
-    const auto reach = static_cast<size_t>(std::max<int64_t>(int64_t{params.max_skip_size} + 1, 0));
-    for (size_t i = next; i < std::min(words.size(), next + reach); ++i) {
-      chosen.push_back(i);
-      Choose(words, params, chosen, grams);
+// The n-grams of a sentence. There may be as many as memory holds, and more.
+class Grams {
+ public:
+  Grams(Subgraph& graph, std::vector<std::string_view> words, const SkipGramParams& params)
+      : graph_(graph),
+        words_(std::move(words)),
+        size_(static_cast<size_t>(params.ngram_size)),
+        reach_(static_cast<size_t>(std::max<int64_t>(int64_t{params.max_skip_size} + 1, 0))),
+        all_(params.include_all_ngrams) {}
+
+  // Adds all choices of words that begin with this one, longer ones first.
+  Status AddFrom(size_t first) {
+    std::vector<size_t> chosen{first}, next{first + 1};  // the words to be tried behind each
+    while (!chosen.empty()) {
+      if (next.back() < EndBehind(chosen)) {
+        const size_t word = next.back()++;
+        chosen.push_back(word);
+        next.push_back(word + 1);
+        continue;
+      }
+      if (chosen.size() == size_ || all_) FUSELITE_RETURN_IF_ERROR(Add(chosen));
       chosen.pop_back();
+      next.pop_back();
     }
+    return Status();
   }
-  if (chosen.size() != size && !params.include_all_ngrams) return;
-  std::string gram;
-  for (const size_t i : chosen) gram.append(gram.empty() ? "" : " ").append(words[i]);
-  grams.push_back(std::move(gram));
-}
+
+  std::span<const std::string> all() const { return grams_; }
+
+ private:
+  // Before which the next word must lie: near enough, and with as many behind it as are missing.
+  size_t EndBehind(std::span<const size_t> chosen) const {
+    if (chosen.size() == size_) return 0;
+    const size_t missing = all_ ? 0 : size_ - chosen.size() - 1;
+    const size_t last = words_.size() - std::min(missing, words_.size());
+    return std::min(last, chosen.back() + 1 + reach_);
+  }
+
+  Status Add(std::span<const size_t> chosen) {
+    FUSELITE_RETURN_IF_ERROR(graph_.CheckCancelled());
+    std::string gram;
+    for (const size_t i : chosen) gram.append(gram.empty() ? "" : " ").append(words_[i]);
+    bytes_ += sizeof(gram) + gram.size();
+    if (bytes_ > INT_MAX) return OutOfMemory("n-grams of more than 2 GiB");
+    if (bytes_ >= checked_ + kCounted) {
+      FUSELITE_RETURN_IF_ERROR(graph_.CheckMemory(static_cast<double>(bytes_)));
+      checked_ = bytes_;
+    }
+    grams_.push_back(std::move(gram));
+    return graph_.host().budget.CheckMultiplyAdds(static_cast<double>(grams_.size()));
+  }
+
+  // Of how many bytes more the budget is asked.
+  static constexpr size_t kCounted = size_t{64} << 10;
+
+  Subgraph& graph_;
+  const std::vector<std::string_view> words_;
+  const size_t size_, reach_;
+  const bool all_;
+  std::vector<std::string> grams_;
+  size_t bytes_ = 0, checked_ = 0;
+};
 
 Status Prepare(Subgraph& graph, const TfLiteNode& node) {
   FUSELITE_RETURN_IF_ERROR(CheckCounts(node, 1, 1));
@@ -71,15 +118,12 @@ Status Invoke(Subgraph& graph, const TfLiteNode& node) {
   if (sentences.empty()) return InvalidArgument("its input has no sentence");
   if (params.ngram_size < 1) return InvalidArgument("n-grams of ", params.ngram_size, " words");
   const std::vector<std::string_view> words = Words(sentences[0]);
-  std::vector<std::string> grams;
+  Grams grams(graph, words, params);
   if (words.size() >= static_cast<size_t>(params.ngram_size)) {
-    for (size_t first = 0; first < words.size(); ++first) {
-      std::vector<size_t> chosen{first};
-      Choose(words, params, chosen, grams);
-    }
+    for (size_t i = 0; i < words.size(); ++i) FUSELITE_RETURN_IF_ERROR(grams.AddFrom(i));
   }
-  const std::array dims = {static_cast<int>(grams.size())};
-  return WriteStrings(graph, Output(graph, node), grams, dims);
+  const std::array dims = {static_cast<int>(grams.all().size())};
+  return WriteStrings(graph, Output(graph, node), grams.all(), dims);
 }
 
 }  // namespace

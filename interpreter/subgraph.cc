@@ -175,10 +175,7 @@ void Subgraph::ReserveTensors() {
 }
 
 void Subgraph::ReleaseHeap(TfLiteTensor& tensor) {
-  if (tensor.allocation_type == tflite::kTfLiteDynamic ||
-      tensor.allocation_type == tflite::kTfLitePersistentRo) {
-    std::free(tensor.data.raw);
-  }
+  if (IsOnHeap(tensor)) std::free(tensor.data.raw);
   tensor.data.raw = nullptr;
 }
 

@@ -117,6 +117,11 @@ class Subgraph {
   Result<std::byte*> Scratch(size_t bytes);
   // Counts the work of one run of a node, which is being prepared, against the budget.
   Status CountWork(double multiply_adds);
+  // Whether `more` bytes beside those that the subgraph and the interpreter's resources hold are
+  // within the budget.
+  Status CheckMemory(double more) const;
+  // kCancelled where somebody wants the run to end. To be asked in whatever may take long.
+  Status CheckCancelled() const;
 
  private:
   enum class State { kUnprepared, kReady };
@@ -158,8 +163,8 @@ class Subgraph {
   bool HasDynamicOutput(const Node& node) const;
   Status PlanSegment(Segment& segment);
   Status AllocatePersistent();
-  // Whether `more` bytes beside those that the subgraph holds are within the budget.
-  Status CheckMemory(double more) const;
+  // Gives a tensor of the heap `bytes` bytes, of which the first ones are those that it had.
+  Status GrowHeap(tflite::TfLiteTensor& tensor, size_t bytes);
   std::vector<int> DynamicShapes(size_t end) const;
   Status EnsurePrepared(size_t position);
 

@@ -17,13 +17,11 @@ int64_t Now() {
 
 Status Subgraph::Invoke() {
   if (state_ != State::kReady) {
-    return InvalidArgument("tensors are not allocated: AllocateTensors comes before Invoke");
+    return InvalidArgument("tensors are not allocated: allocate them before you invoke");
   }
   prepared_ = segments_.front().end;
   for (size_t position = 0; position < plan_.size(); ++position) {
-    if (host_.cancelled.load(std::memory_order_relaxed)) {
-      return Status(StatusCode::kCancelled, "the invoke was cancelled");
-    }
+    FUSELITE_RETURN_IF_ERROR(CheckCancelled());
     FUSELITE_RETURN_IF_ERROR(EnsurePrepared(position));
     FUSELITE_RETURN_IF_ERROR(InvokeNode(*nodes_[plan_[position]]));
   }
@@ -31,6 +29,11 @@ Status Subgraph::Invoke() {
     FUSELITE_RETURN_IF_ERROR(FetchFromDelegate(tensors_[output], nullptr));
   }
   return Status();
+}
+
+Status Subgraph::CheckCancelled() const {
+  if (!host_.cancelled.load(std::memory_order_relaxed)) return Status();
+  return Status(StatusCode::kCancelled, "the invoke was cancelled");
 }
 
 Status Subgraph::FetchFromDelegate(tflite::TfLiteTensor& tensor, const Node* reader) {

@@ -52,17 +52,21 @@ Status Subgraph::ResizeInput(int tensor_index, std::span<const int> dims) {
       return InvalidArgument("dimension ", i, " of the new shape is ", dims[i], ", less than 0");
     }
   }
+  if (tensor.allocation_type == tflite::kTfLiteMmapRo) {
+    return InvalidArgument("a constant cannot be resized");
+  }
   FUSELITE_ASSIGN_OR_RETURN(const size_t bytes, BytesOf(tensor, dims));
   if (delegates_are_static_) UndoDelegates();
   state_ = State::kUnprepared;
   Replace(tensor.dims, dims);
   tensor.bytes = bytes;
+  // What it has is of the old size, and whoever writes before memory is allocated must be told.
+  ForgetMemoryOf(tensor);
   return Status();
 }
 
 Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
-  const bool dynamic = tensor.allocation_type == tflite::kTfLiteDynamic ||
-                       tensor.allocation_type == tflite::kTfLitePersistentRo;
+  const bool dynamic = IsOnHeap(tensor);
   if (!dynamic && !IsArena(tensor) && tensor.allocation_type != tflite::kTfLiteArenaRwPersistent) {
     return InvalidArgument("a tensor in fixed memory cannot be resized");
   }
@@ -72,17 +76,7 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
     if (!dynamic) tensor.data.raw = nullptr;
   }
   if (dynamic && (bytes != tensor.bytes || tensor.data.raw == nullptr)) {
-    // Summing up what is held costs a pass over the tensors, which would be felt by loops that
-    // resize small ones; those cannot add up to much.
-    constexpr size_t kCounted = size_t{64} << 10;
-    // A tensor without memory states the bytes of its shape all the same.
-    const size_t held = tensor.data.raw == nullptr ? 0 : tensor.bytes;
-    if (bytes > held && bytes >= kCounted) {
-      FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes - held)));
-    }
-    void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
-    if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");
-    tensor.data.raw = static_cast<char*>(memory);
+    return GrowHeap(tensor, bytes);
   }
   tensor.bytes = bytes;
   return Status();
@@ -91,6 +85,18 @@ Status Subgraph::ResizeTensor(TfLiteTensor& tensor, std::span<const int> dims) {
 Status Subgraph::ResizeStrings(TfLiteTensor& tensor, std::span<const int> dims, size_t bytes) {
   SetDynamic(tensor);
   FUSELITE_RETURN_IF_ERROR(ResizeTensor(tensor, dims));
+  return GrowHeap(tensor, bytes);
+}
+
+Status Subgraph::GrowHeap(TfLiteTensor& tensor, size_t bytes) {
+  // Summing up what is held costs a pass over the tensors, which would be felt by loops that resize
+  // small ones; those cannot add up to much.
+  constexpr size_t kCounted = size_t{64} << 10;
+  // A tensor without memory states the bytes of its shape all the same.
+  const size_t held = tensor.data.raw == nullptr ? 0 : tensor.bytes;
+  if (bytes > held && bytes >= kCounted) {
+    FUSELITE_RETURN_IF_ERROR(CheckMemory(static_cast<double>(bytes - held)));
+  }
   void* memory = std::realloc(tensor.data.raw, std::max<size_t>(bytes, 1));
   if (memory == nullptr) return OutOfMemory("no memory for ", bytes, " bytes");
   tensor.data.raw = static_cast<char*>(memory);
@@ -110,7 +116,8 @@ void Subgraph::SetPersistent(TfLiteTensor& tensor) {
   tensor.allocation_type = tflite::kTfLitePersistentRo;
 }
 
-// The tensor loses its memory, and is in the arena again where it was dynamic.
+// The tensor loses its memory, and is in the arena again where it was dynamic. A variable's stays
+// where AllocatePersistent() finds it.
 void Subgraph::ForgetMemoryOf(TfLiteTensor& tensor) {
   switch (tensor.allocation_type) {
     case tflite::kTfLiteDynamic:
@@ -119,6 +126,7 @@ void Subgraph::ForgetMemoryOf(TfLiteTensor& tensor) {
       ReleaseHeap(tensor);
       tensor.allocation_type = tflite::kTfLiteArenaRw;
       break;
+    case tflite::kTfLiteArenaRwPersistent: tensor.data.raw = nullptr; break;
     default: break;
   }
 }
@@ -307,13 +315,11 @@ Status Subgraph::AllocatePersistent() {
 
 Status Subgraph::CheckMemory(double more) const {
   if (host_.budget.max_memory <= 0) return Status();
-  double held = static_cast<double>(scratch_.size());
+  double held = static_cast<double>(scratch_.size()) + host_.resources.bytes();
   for (const Segment& segment : segments_) held += static_cast<double>(segment.arena.size());
   for (const AlignedBuffer& buffer : persistent_) held += static_cast<double>(buffer.size());
   for (const TfLiteTensor& tensor : tensors_) {
-    const bool heap = tensor.allocation_type == tflite::kTfLiteDynamic ||
-                      tensor.allocation_type == tflite::kTfLitePersistentRo;
-    if (heap && tensor.data.raw != nullptr) held += static_cast<double>(tensor.bytes);
+    if (IsOnHeap(tensor) && tensor.data.raw != nullptr) held += static_cast<double>(tensor.bytes);
   }
   return host_.budget.CheckMemory(held + more);
 }

@@ -111,8 +111,8 @@ FUSELITE_EXPORT FuseliteInterpreter* FuseliteInterpreterCreate(
 FUSELITE_EXPORT void FuseliteInterpreterDelete(FuseliteInterpreter* interpreter);
 
 /* A `struct TfLiteDelegate*`, from FuseliteDelegateCreate() (fuselite/delegate.h) or another
- * delegate's library, which must outlive the interpreter. Where it fails, the model runs as before.
- */
+ * delegate's library, which must outlive the interpreter. Where it fails, the model runs as if no
+ * delegate had been applied. */
 FUSELITE_EXPORT FuseliteStatus FuseliteInterpreterApplyDelegate(FuseliteInterpreter* interpreter,
                                                                 void* delegate);
 

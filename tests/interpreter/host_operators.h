@@ -93,11 +93,12 @@ class Builder : public ModelWriter {
   std::vector<int> inputs_;
 };
 
-inline std::unique_ptr<Interpreter> Open(const ModelWriter& writer) {
+inline std::unique_ptr<Interpreter> Open(const ModelWriter& writer,
+                                         const InterpreterOptions& options = {}) {
   const auto file = std::make_shared<const std::vector<std::byte>>(writer.Finish());
   const auto model = LoadModelFromMemory(*file, file);
   EXPECT_TRUE(model.ok()) << model.status().ToString();
-  return model.ok() ? *Interpreter::Create(*model) : nullptr;
+  return model.ok() ? *Interpreter::Create(*model, options) : nullptr;
 }
 
 inline Status RunOnce(Interpreter& interpreter) {

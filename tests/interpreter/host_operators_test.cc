@@ -182,6 +182,36 @@ TEST(SkipGram, TakesWordsInTheirOrder) {
   }
 }
 
+// Of many words: no gram is left out, and none costs a frame of the stack for each word.
+TEST(SkipGram, TakesAsManyWordsAsASentenceHas) {
+  constexpr int kWords = 100000;
+  std::string sentence = "a";
+  for (int i = 1; i < kWords; ++i) sentence += " a";
+  Builder b;
+  kernels::Params params;
+  params.as<kernels::SkipGramParams>() = {kWords, 3, false};
+  b.End({b.Op("SKIP_GRAM", params, {b.Texts({sentence})}, kText, {1})});
+  const auto interpreter = Open(b);
+  const Status status = RunOnce(*interpreter);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(StringsOf(interpreter->output(0)), Strings{sentence});
+}
+
+// 2^20 choices of words, of which a budget allows few.
+TEST(SkipGram, AsksTheBudget) {
+  Builder b;
+  kernels::Params params;
+  params.as<kernels::SkipGramParams>() = {21, 30, true};
+  const Strings sentence = {"a b c d e f g h i j k l m n o p q r s t u"};
+  b.End({b.Op("SKIP_GRAM", params, {b.Texts(sentence)}, kText, {1})});
+  for (const Budget& budget : {Budget{.max_memory = 1e6}, Budget{.max_multiply_adds = 1e3}}) {
+    InterpreterOptions options;
+    options.budget = budget;
+    const auto interpreter = Open(b, options);
+    EXPECT_EQ(RunOnce(*interpreter).code(), StatusCode::kOverBudget);
+  }
+}
+
 TEST(SkipGram, RefusesWhatIsNoSentence) {
   const auto error = [](int size, const Strings& sentences, DataType in, DataType out) {
     Builder b;

@@ -81,7 +81,7 @@ TEST_F(CApiInterpreterTest, FindsTensors) {
 
 TEST_F(CApiInterpreterTest, SaysWhatIsWrong) {
   EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteInvalidArgument);
-  EXPECT_THAT(FuseliteLastError(), HasSubstr("AllocateTensors"));
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("allocate them before"));
   EXPECT_EQ(FuseliteLastStatus(), kFuseliteInvalidArgument);
   ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
   float values[4] = {};
@@ -194,7 +194,7 @@ TEST_F(CApiInterpreterTest, SaysThatSomethingIsNull) {
 TEST_F(CApiInterpreterTest, KeepsTheErrorOfTheLastCallThatFailed) {
   EXPECT_EQ(FuseliteInterpreterInvoke(interpreter_), kFuseliteInvalidArgument);
   ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
-  EXPECT_THAT(FuseliteLastError(), HasSubstr("AllocateTensors"));
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("allocate them before"));
   EXPECT_EQ(FuseliteLastStatus(), kFuseliteInvalidArgument);
 }
 
@@ -240,6 +240,23 @@ TEST_F(CApiInterpreterTest, HasNoValuesBeforeTheyHaveMemory) {
     EXPECT_EQ(status, kFuseliteInvalidArgument);
     EXPECT_THAT(FuseliteLastError(), HasSubstr("has no memory yet: allocate first"));
   }
+}
+
+// What a tensor had before is too short, or of another shape.
+TEST_F(CApiInterpreterTest, HasNoValuesAfterAResize) {
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  const int32_t dims[] = {1000, 3};
+  ASSERT_EQ(FuseliteInterpreterResizeInput(interpreter_, 0, dims, 2), kFuseliteOk);
+  FuseliteTensor tensor;
+  ASSERT_EQ(FuseliteInterpreterTensor(interpreter_, 0, &tensor), kFuseliteOk);
+  EXPECT_EQ(tensor.data, nullptr);
+  const std::vector<float> values(3000);
+  EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, values.data(), 12000),
+            kFuseliteInvalidArgument);
+  EXPECT_THAT(FuseliteLastError(), HasSubstr("has no memory yet: allocate first"));
+  FuseliteInterpreterResetVariables(interpreter_);
+  ASSERT_EQ(FuseliteInterpreterAllocate(interpreter_), kFuseliteOk);
+  EXPECT_EQ(FuseliteInterpreterCopyIn(interpreter_, 0, values.data(), 12000), kFuseliteOk);
 }
 
 TEST_F(CApiInterpreterTest, ProfilesWhereItIsAskedTo) {

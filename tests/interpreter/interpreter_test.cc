@@ -103,7 +103,7 @@ TEST(InterpreterTest, InvokeWantsMemory) {
   ModelWriter writer;
   WriteChain(writer, 1);
   auto interpreter = Open(writer);
-  EXPECT_THAT(interpreter->Invoke().message(), HasSubstr("AllocateTensors comes before Invoke"));
+  EXPECT_THAT(interpreter->Invoke().message(), HasSubstr("allocate them before you invoke"));
   ASSERT_OK(interpreter->AllocateTensors());
   EXPECT_THAT(RunOn(*interpreter, {1, 2}), ElementsAre(2, 3));
 }

@@ -79,13 +79,14 @@ auto InBlocks(int32_t size, int32_t scales = 5, int32_t zero_points = 6) {
   };
 }
 
+// As in LiteRT, bytes behind those are not looked at.
 TEST(TensorOfAFile, HasAsManyBytesAsItsShapeTakes) {
   EXPECT_TRUE(Loaded({.data = {1, 2, 3, 4, 5, 6}}).constant);
+  const ModelTensor longer = Loaded({.data = {1, 2, 3, 4, 5, 6, 7}});
+  EXPECT_TRUE(longer.constant);
+  EXPECT_EQ(longer.data.size(), 6u);
   EXPECT_THAT(ErrorOf({.data = {1, 2, 3, 4, 5}}),
               HasSubstr("tensor 0 \"t\": has 5 bytes of data, but int8[2,3] takes 6"));
-  EXPECT_THAT(ErrorOf({.data = {1, 2, 3, 4, 5, 6, 7}}),
-              HasSubstr("has 7 bytes of data, but int8[2,3] takes 6"));
-  EXPECT_THAT(ErrorOf({.shape = {0}, .data = {1}}), HasSubstr("has 1 bytes of data"));
 }
 
 TEST(TensorOfAFile, WithoutBytesIsNoConstantUnlessItIsEmpty) {

@@ -17,7 +17,7 @@ constexpr int64_t kDynamic = tflite::kTfLiteDelegateFlagsAllowDynamicTensors;
 bool IsReady(Interpreter& interpreter) {
   const Status status = interpreter.Invoke();
   if (status.ok()) return true;
-  EXPECT_THAT(status.message(), HasSubstr("AllocateTensors comes before Invoke"));
+  EXPECT_THAT(status.message(), HasSubstr("allocate them before you invoke"));
   return false;
 }
 
