@@ -140,9 +140,21 @@ void DelegateState::Cancel() {
   for (const auto& [stop, context] : kernels_) stop->store(true, std::memory_order_relaxed);
 }
 
+DelegateState::KernelsToCome::KernelsToCome(DelegateState& state, const TfLiteContext* context)
+    : state_(state), context_(context) {
+  const std::lock_guard lock(state_.mutex_);
+  state_.without_kernels_.insert(context_);
+}
+
+DelegateState::KernelsToCome::~KernelsToCome() {
+  const std::lock_guard lock(state_.mutex_);
+  state_.without_kernels_.erase(state_.without_kernels_.find(context_));
+}
+
 void DelegateState::ForgetDeadGraphs() {
   const auto lives = [&](const TfLiteContext* context) {
-    return std::ranges::any_of(kernels_, [&](const auto& k) { return k.second == context; });
+    return without_kernels_.contains(context) ||
+           std::ranges::any_of(kernels_, [&](const auto& k) { return k.second == context; });
   };
   std::erase_if(kept_, [&](const auto& kept) { return !lives(kept.first.first); });
   std::erase_if(facts_, [&](const auto& facts) { return !lives(facts.first); });
@@ -357,6 +369,7 @@ Status Delegate::Prepare(TfLiteContext* context) {
     std::fputs(ToText(Explanation{options, {report}}).c_str(), stderr);
   }
   LogVerdicts(options, report);
+  const DelegateState::KernelsToCome kernels_to_come(*state_, context);
   state_->SetGraph(context, std::move(report), std::move(judged));
   if (nodes.empty()) return Status();
   const IntArrayPtr array = MakeIntArray(nodes);

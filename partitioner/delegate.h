@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "partitioner/choose_partitions.h"
@@ -49,6 +50,20 @@ class DelegateState {
   void RemoveKernel(std::atomic<bool>* stop);
   // Ends the runs that are under way.
   void Cancel();
+
+  // While one lives the host makes the kernels of its graph, which counts as alive before it has
+  // any: other threads may begin graphs with the same delegate.
+  class KernelsToCome {
+   public:
+    KernelsToCome(DelegateState& state, const tflite::TfLiteContext* context);
+    ~KernelsToCome();
+    KernelsToCome(const KernelsToCome&) = delete;
+    KernelsToCome& operator=(const KernelsToCome&) = delete;
+
+   private:
+    DelegateState& state_;
+    const tflite::TfLiteContext* const context_;
+  };
 
   // A graph begins anew: the host applies the delegate (again). The partitions wait for their
   // kernels.
@@ -120,6 +135,7 @@ class DelegateState {
   ProfiledPartitions profile_;
   std::vector<PartitionEvents> events_;
   std::map<std::atomic<bool>*, const tflite::TfLiteContext*> kernels_;
+  std::multiset<const tflite::TfLiteContext*> without_kernels_;  // yet
 };
 
 class Delegate {

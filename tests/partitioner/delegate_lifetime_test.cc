@@ -56,6 +56,22 @@ TEST(DelegateLifetimeTest, GraphsWithoutKernelsAreForgotten) {
   EXPECT_THAT(explanation.graphs[1].verdicts, SizeIs(4));
 }
 
+// Two threads begin graphs with one delegate; the host makes the kernels of the first one last.
+TEST(DelegateLifetimeTest, GraphsWhoseKernelsAreToComeAreKept) {
+  DelegateState state(OneThread());
+  const tflite::TfLiteContext first{}, second{}, third{};
+  GraphReport report;
+  report.partitions.emplace_back();
+  {
+    const DelegateState::KernelsToCome to_come(state, &first);
+    state.SetGraph(&first, report, {});
+    state.SetGraph(&second, report, {});
+    EXPECT_THAT(state.Explain().graphs, SizeIs(2));
+  }
+  state.SetGraph(&third, report, {});
+  EXPECT_THAT(state.Explain().graphs, SizeIs(1));
+}
+
 TEST(DelegateLifetimeTest, AGraphThatIsAppliedAgainForgetsNobody) {
   Delegate delegate(OneThread());
   std::unique_ptr<FakeHost> first = Open(delegate, 2);
