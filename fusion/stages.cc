@@ -81,6 +81,10 @@ std::optional<Stages> AsStages(const Graph& graph, NodeId id, ValueId flowing) {
 }
 
 bool AppendStages(const Stages& more, Node* node) {
+  // A longer tail does not fit the code of a tile (75 TANH overflow that of a depthwise 9x9), and
+  // chains of thousands of nodes would be planned anew with each.
+  constexpr size_t kMostStages = 24;
+  if (node->tail.stages.size() + more.tail.stages.size() > kMostStages) return false;
   if (!more.operands.empty()) {
     // Absent optional inputs are named, so that operands are not taken for them.
     node->inputs.resize(std::max<size_t>(node->inputs.size(), node->op->max_inputs), kNone);

@@ -14,10 +14,12 @@ namespace {
 constexpr float kRootTwoOverPi = 0.7978845608f;
 constexpr float kCubic = 0.044715f;
 
-// The factors of a product of nested MULs that nobody else reads, and the nodes between.
+// The factors of a product of nested MULs that nobody else reads, and the nodes between; of a
+// longer product than any GELU the first ones.
 void Factors(const Graph& graph, ValueId value, std::vector<ValueId>* factors,
              std::vector<NodeId>* nodes) {
-  const NodeId mul = OwnProducerIs(graph, value, "MUL");
+  constexpr size_t kMost = 8;
+  const NodeId mul = nodes->size() < kMost ? OwnProducerIs(graph, value, "MUL") : kNone;
   if (mul == kNone || FusedActivation(graph.node(mul)) != kernels::Activation::kNone) {
     factors->push_back(value);
     return;

@@ -27,6 +27,25 @@ bool RollsLoops(int64_t line_rows, int64_t weights_bytes) {
   return line_rows == 1 && weights_bytes >= kWeightsInL1;
 }
 
+Status CheckDepth(const DepthRuns& depth, int64_t values, int64_t value_bytes, int64_t extent) {
+  constexpr int64_t kReach = int64_t{1} << 30;
+  // Of straight code, in each of up to four functions: buffers of 2 MiB overflow at 4,800 hybrid
+  // ones with AVX-512, at 11,000 of floats.
+  constexpr int64_t kMostSteps = 3000;
+  int64_t furthest = extent, steps = 0;
+  for (const auto& run : depth.runs) {
+    furthest = std::max(furthest, run.offset + run.length * value_bytes);
+    steps += std::min((run.length + values - 1) / values, 2 * kLongUnroll);
+  }
+  furthest += depth.outer * depth.outer_step;
+  if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
+  if (steps > kMostSteps) {
+    return Unsupported("does not take windows of ", depth.runs.size(), " runs, whose code has ",
+                       steps, " steps");
+  }
+  return Status();
+}
+
 void DepthWalker::Prepare(int64_t row_step, const kernels::RowRuns& runs) {
   row_step_ = row_step;
   runs_ = runs;

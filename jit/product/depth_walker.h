@@ -20,6 +20,11 @@ using kernels::DepthRuns;
 // longer rolled.
 bool RollsLoops(int64_t line_rows, int64_t weights_bytes);
 
+// Whether the code of a walk over `depth` fits an emission buffer and can address what it reads.
+// `values`: of a step, of `value_bytes` bytes each; `extent`: how many bytes a tile spans beside
+// the depth.
+Status CheckDepth(const DepthRuns& depth, int64_t values, int64_t value_bytes, int64_t extent);
+
 class DepthWalker {
  public:
   static constexpr int kBases = 4;        // row base registers

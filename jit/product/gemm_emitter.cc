@@ -210,14 +210,8 @@ int MaxTileRows(const VectorIsa& isa, int vectors) {
 }
 
 Status CheckGemm(const GemmSpec& spec) {
-  constexpr int64_t kReach = int64_t{1} << 30;
-  const DepthRuns& depth = spec.depth;
-  int64_t furthest =
-      std::max({spec.a_step, spec.a_runs.step, spec.out_step}) * DepthWalker::kMaxRows;
-  for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 4);
-  furthest += depth.outer * depth.outer_step;
-  if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
-  return Status();
+  const int64_t step = std::max({spec.a_step, spec.a_runs.step, spec.out_step});
+  return CheckDepth(spec.depth, spec.bf16 ? 2 : 1, 4, step * DepthWalker::kMaxRows);
 }
 
 Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,

@@ -313,15 +313,9 @@ double S8TileCycles(int64_t groups, double multiplication, int rows, int vectors
 }
 
 Status CheckGemmS8(const GemmS8Spec& spec) {
-  constexpr int64_t kReach = int64_t{1} << 30;
-  const DepthRuns& depth = spec.depth;
-  int64_t furthest =
-      std::max({spec.a_step, spec.a_runs.step, spec.out_step, spec.tail.longest_residual_step()}) *
-      DepthWalker::kMaxRows;
-  for (const auto& run : depth.runs) furthest = std::max(furthest, run.offset + run.length * 2);
-  furthest += depth.outer * depth.outer_step;
-  if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
-  return Status();
+  const int64_t step =
+      std::max({spec.a_step, spec.a_runs.step, spec.out_step, spec.tail.longest_residual_step()});
+  return CheckDepth(spec.depth, spec.group_values(), 2, step * DepthWalker::kMaxRows);
 }
 
 Result<SharedCode> EmitGemmS8(const GemmS8Spec& spec, std::span<const Tile> tiles,
