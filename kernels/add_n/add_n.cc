@@ -1,5 +1,9 @@
 // ADD_N: the sum of two or more inputs of one type and shape, added in their order. The compiler
 // makes vectors of its loops (this file is compiled with -O3).
+#include <algorithm>
+#include <limits>
+#include <type_traits>
+
 #include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/movement.h"
@@ -26,6 +30,16 @@ Status InferAddN(OpDescription& op) {
   return SetOutput(op, 0, first.type, first.shape);
 }
 
+// As LiteRT, which clamps a float's sum to the finite ones and keeps a NaN; integers are left
+// alone.
+template <class T>
+void ClampToFinite(T* values, int64_t n) {
+  if constexpr (std::is_same_v<T, float>) {
+    constexpr float kMost = std::numeric_limits<float>::max();
+    for (int64_t i = 0; i < n; ++i) values[i] = std::min(std::max(values[i], -kMost), kMost);
+  }
+}
+
 // T: float, or the unsigned integer of the element's width, which may overflow.
 template <class T>
 std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
@@ -44,6 +58,7 @@ std::unique_ptr<Kernel> BuildOf(const OpDescription& op) {
             y = static_cast<const T*>(args.inputs[k]) + first;
             for (int64_t i = 0; i < n; ++i) out[i] += y[i];
           }
+          ClampToFinite(out, n);
         }
       });
 }

@@ -44,6 +44,36 @@ struct Spec {
   bool is_new_axis(size_t i) const { return !is_ellipsis(i) && Bit(params.new_axis_mask, i); }
 };
 
+constexpr size_t kMostEntries = 31;
+
+// Dimensions of the input that an entry stands for.
+int NamedDimensions(const Spec& spec, size_t entries) {
+  int named = 0;
+  for (size_t i = 0; i < entries; ++i) named += !spec.is_ellipsis(i) && !spec.is_new_axis(i);
+  return named;
+}
+
+// What can be said of so many entries without their values.
+Status CheckMasks(const Spec& spec, size_t entries, int rank) {
+  const StridedSliceParams& p = spec.params;
+  if (p.offset && (p.begin_mask || p.end_mask || p.ellipsis_mask || p.new_axis_mask)) {
+    return Unsupported("offset together with masks");
+  }
+  if (p.offset && static_cast<int>(entries) != rank) {
+    return Unsupported("offset with fewer entries than dimensions");
+  }
+  int ellipses = 0;
+  for (size_t i = 0; i < entries; ++i) ellipses += spec.is_ellipsis(i);
+  if (ellipses > 1) return InvalidArgument("more than one ellipsis");
+  const int named = NamedDimensions(spec, entries);
+  if (named > rank) return InvalidArgument(named, " indices for rank ", rank);
+  // The host lets an ellipsis stand for one dimension at least, at the cost of the last entry.
+  if (ellipses == 1 && named == rank) {
+    return Unsupported("does not take an ellipsis for no dimension");
+  }
+  return Status();
+}
+
 Result<Spec> ReadSpec(const OpDescription& op) {
   for (int i = 1; i <= 3; ++i) {
     if (op.inputs[i].type != DataType::kInt32) {
@@ -51,6 +81,12 @@ Result<Spec> ReadSpec(const OpDescription& op) {
     }
   }
   Spec spec{op.params.as<StridedSliceParams>(), {}, {}, {}};
+  const int rank = op.inputs[0].shape.rank();
+  // Before the entries are read, which a run may compute: what their number refuses is known now.
+  const auto entries = static_cast<size_t>(std::max<int64_t>(op.inputs[1].elements(), 0));
+  if (0 < entries && entries <= kMostEntries) {
+    FUSELITE_RETURN_IF_ERROR(CheckMasks(spec, entries, rank));
+  }
   FUSELITE_ASSIGN_OR_RETURN(spec.begin,
                             ReadIntegers(op.inputs[1], "the slice's begin", IntegerTypes::kInt32));
   FUSELITE_ASSIGN_OR_RETURN(spec.end,
@@ -58,17 +94,11 @@ Result<Spec> ReadSpec(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(
       spec.strides, ReadIntegers(op.inputs[3], "the slice's strides", IntegerTypes::kInt32));
   const size_t count = spec.begin.size();
-  if (spec.end.size() != count || spec.strides.size() != count || count > 31) {
+  if (spec.end.size() != count || spec.strides.size() != count || count > kMostEntries) {
     return InvalidArgument("begin, end and strides have ", count, ", ", spec.end.size(), " and ",
                            spec.strides.size(), " entries, expected equally many up to 31");
   }
-  const StridedSliceParams& p = spec.params;
-  if (p.offset && (p.begin_mask || p.end_mask || p.ellipsis_mask || p.new_axis_mask)) {
-    return Unsupported("offset together with masks");
-  }
-  if (p.offset && static_cast<int>(count) != op.inputs[0].shape.rank()) {
-    return Unsupported("offset with fewer entries than dimensions");
-  }
+  FUSELITE_RETURN_IF_ERROR(CheckMasks(spec, count, rank));
   if (std::ranges::find(spec.strides, 0) != spec.strides.end()) {
     return InvalidArgument("a stride is 0");
   }
@@ -113,19 +143,7 @@ Result<std::vector<AxisSlice>> ResolveAxes(const OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const Spec spec, ReadSpec(op));
   const Shape& in = op.inputs[0].shape;
   const size_t count = spec.begin.size();
-  int named = 0;  // dimensions of the input that an entry stands for
-  int ellipses = 0;
-  for (size_t i = 0; i < count; ++i) {
-    ellipses += spec.is_ellipsis(i);
-    named += !spec.is_ellipsis(i) && !spec.is_new_axis(i);
-  }
-  if (ellipses > 1) return InvalidArgument("more than one ellipsis");
-  if (named > in.rank()) {
-    return InvalidArgument(named, " indices for rank ", in.rank());
-  }
-  // The host lets an ellipsis stand for one dimension at least, at the cost of the last entry.
-  if (ellipses == 1 && named == in.rank())
-    return Unsupported("does not take an ellipsis for no dimension");
+  const int named = NamedDimensions(spec, count);
   std::vector<AxisSlice> axes;
   int dim = 0;
   const auto whole = [&] {

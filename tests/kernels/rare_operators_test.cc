@@ -98,6 +98,13 @@ TEST(AddNTest, AddsAllInTheirOrder) {
   EXPECT_THAT(Values<float>(tester), ElementsAre(0));
 }
 
+TEST(AddNTest, SumsOfFloatsAreFinite) {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  OpTester tester("ADD_N");
+  for (int i = 0; i < 2; ++i) tester.Input(Floats({3}, {3e38F, -INFINITY, NAN}));
+  EXPECT_THAT(Values<float>(tester), ElementsAre(kMost, -kMost, ::testing::IsNan()));
+}
+
 TEST(Atan2Test, TheFirstInputIsY) {
   OpTester tester("ATAN2");
   tester.Input(Floats({2}, {1, 0})).Input(Floats({2}, {0, -1}));

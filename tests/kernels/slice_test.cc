@@ -107,6 +107,15 @@ TEST(StridedSliceTest, RefusesWhatHostsDoOtherwise) {
   EXPECT_EQ(code({.end_mask = 1, .offset = true}, {2}), StatusCode::kUnsupported);
 }
 
+// Whoever imports a node must not take it for one that the run decides.
+TEST(StridedSliceTest, RefusesMasksBeforeItsEntriesAreKnown) {
+  OpTester tester("STRIDED_SLICE");
+  tester.params<StridedSliceParams>().ellipsis_mask = 2;
+  tester.Input(Iota({4, 6})).Input(Ints({0, 0, 0}));
+  tester.Constant(Ints({3, 0, 4})).Constant(Ints({1, 1, 1}));
+  EXPECT_EQ(tester.Infer().code(), StatusCode::kUnsupported);
+}
+
 TEST(StridedSliceTest, MatchesItsDefinition) {
   for (int i = 0; i < 2 * kCases; ++i) {
     Random random(900 + i);
