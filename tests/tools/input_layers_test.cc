@@ -62,10 +62,11 @@ TEST(ParseInputLayersTest, ErrorsNameTheFlag) {
   EXPECT_THAT(message(with("a", "1,-2")), HasSubstr("'-2' is no dimension"));
   EXPECT_THAT(message(with("a", "1,99999999999")), HasSubstr("is no dimension"));
   EXPECT_THAT(message(with("a", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1")), HasSubstr("is no shape"));
-  for (const char* range : {"a", "a,1", "a,1,2,3", "a,2,1", "a,x,1", "a,nan,1", "a,0,inf", ":",
-                            "a,0,1:", "::", "x:0,0,1"}) {
+  for (const char* range :
+       {"a", "a,1", "a,1,2,3", "a,x,1", "a,nan,1", "a,0,inf", ":", "a,0,1:", "::", "x:0,0,1"}) {
     EXPECT_THAT(message(with("", "", range)), HasSubstr("is not NAME,LOW,HIGH")) << range;
   }
+  EXPECT_THAT(message(with("", "", "a,2,1")), HasSubstr("'a,2,1' has a LOW above its HIGH"));
   for (const char* file : {"a", "a:", ":x", "a::b", ","}) {
     EXPECT_THAT(message(with("", "", "", file)), HasSubstr("is not NAME:FILE")) << file;
   }

@@ -277,8 +277,19 @@ void TakeModel(BenchmarkArguments& arguments) {
   }
 }
 
+// What asks for something that another flag would take away.
+void CheckTogether(const BenchmarkArguments& arguments) {
+  const bool delegated = arguments.mode != "off" && arguments.delegate.use_fuselite;
+  if (arguments.require_full_delegation && !delegated) {
+    throw CommandError("--require_full_delegation: no fuselite delegate is applied here", 2);
+  }
+}
+
 void RunBenchmark(BenchmarkArguments& arguments) {
   TakeModel(arguments);
+  CheckTogether(arguments);
+  // As whoever names a file for the profile expects.
+  if (!arguments.profiling_file.empty()) arguments.enable_op_profiling = true;
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const std::vector<InputLayer> layers = CheckUsage(ParseInputLayers(arguments.layer_flags));
   arguments.limits.delay_seconds = std::max(arguments.run_delay, 0.0);

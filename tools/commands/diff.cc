@@ -149,6 +149,14 @@ void PrintText(const std::vector<Outcome>& outcomes) {
   table.Print(std::cout);
 }
 
+void WarnOfNaNs(const std::vector<Outcome>& outcomes) {
+  for (const Outcome& outcome : outcomes) {
+    if (!outcome.difference.is_nan) continue;
+    std::cerr << "fuselite: output " << outcome.output << " is NaN throughout in run "
+              << outcome.run << ": nothing was compared\n";
+  }
+}
+
 // An infinite difference is null.
 void PrintJson(const std::vector<Outcome>& outcomes, const std::string& first_layer) {
   using Json = nlohmann::ordered_json;
@@ -276,6 +284,7 @@ void Diff(const Arguments& arguments) {
     }
   }
   if (!text) PrintJson(outcomes, first_layer);
+  WarnOfNaNs(outcomes);
   if (!first_layer.empty() || !std::ranges::all_of(outcomes, &Outcome::within)) {
     throw CommandError(arguments.model + ": differs beyond the tolerance");
   }

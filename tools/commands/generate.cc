@@ -60,13 +60,18 @@ struct Keys {
   std::string decode;
 };
 
-Keys FindKeys(const interpreter::Model& model) {
+Keys FindKeys(const interpreter::Model& model, const std::string& path) {
   Keys keys;
+  std::string all;
   for (const interpreter::Signature& signature : model.signatures) {
+    all += (all.empty() ? "" : ", ") + signature.key;
     if (signature.key.starts_with("prefill")) keys.prefill.push_back(signature.key);
     if (signature.key == "decode") keys.decode = signature.key;
   }
-  if (keys.decode.empty()) throw CommandError("the model has no signature \"decode\"");
+  if (keys.decode.empty()) {
+    throw CommandError(path + ": has no signature \"decode\"; it has " +
+                       (all.empty() ? "none" : all));
+  }
   return keys;
 }
 
@@ -103,13 +108,19 @@ class Generator {
       : arguments_(arguments), model_(Check(OpenModel(arguments.model))) {
     const partitioner::Options* const with =
         arguments.use_delegate && arguments.delegate.use_fuselite ? &options : nullptr;
-    const Keys keys = FindKeys(*model_);
+    const Keys keys = FindKeys(*model_, arguments.model);
     const auto open = [&](const std::string& key) {
       return Check(DecoderSignature::Open(model_, key, HostOf(options), with), arguments.model);
     };
     decode_.emplace(open(keys.decode));
     if (decode_->length() != 1 || !decode_->gives_logits()) {
-      throw CommandError("signature decode does not take one token and give logits");
+      throw CommandError(arguments.model +
+                         ": signature decode does not take one token and give logits");
+    }
+    if (static_cast<int64_t>(arguments.tokens.size()) > decode_->positions()) {
+      throw CommandError(internal::Join(arguments.model, ": the prompt has ",
+                                        arguments.tokens.size(), " tokens, the cache ",
+                                        decode_->positions(), " positions"));
     }
     for (const std::string& key : keys.prefill) prefill_.push_back(open(key));
     std::ranges::sort(prefill_, {}, &DecoderSignature::length);
@@ -123,15 +134,16 @@ class Generator {
     while (position_ < count) {
       DecoderSignature* const next = NextPrefill(count - position_);
       if (next == nullptr) break;
-      if (last != nullptr && last != next) Check(next->TakeCache(*last));
+      if (last != nullptr && last != next) CheckRun(next->TakeCache(*last));
       const int64_t taken = std::min(next->length(), count - position_);
-      prefilled_.Add(taken, [&] { Check(next->Run(prompt.subspan(position_, taken), position_)); });
+      prefilled_.Add(taken,
+                     [&] { CheckRun(next->Run(prompt.subspan(position_, taken), position_)); });
       position_ += taken;
       last = next;
     }
-    if (last != nullptr) Check(decode_->TakeCache(*last));
+    if (last != nullptr) CheckRun(decode_->TakeCache(*last));
     for (; position_ < count; ++position_) {
-      prefilled_.Add(1, [&] { Check(decode_->Run(prompt.subspan(position_, 1), position_)); });
+      prefilled_.Add(1, [&] { CheckRun(decode_->Run(prompt.subspan(position_, 1), position_)); });
     }
   }
 
@@ -145,7 +157,7 @@ class Generator {
         break;
       }
       if (reader != nullptr) read_.AddSeconds(1, reader->Pass());
-      decoded_.Add(1, [&] { Check(decode_->Run(std::span(&token, 1), position_)); });
+      decoded_.Add(1, [&] { CheckRun(decode_->Run(std::span(&token, 1), position_)); });
       token = Choose(decode_->logits(), arguments_.sampling, step);
       made.push_back(token);
     }
@@ -160,6 +172,10 @@ class Generator {
   }
 
  private:
+  void CheckRun(const Status& status) const {
+    if (!status.ok()) Check(status.In(arguments_.model));
+  }
+
   // The shortest that takes all that is left, else the longest; nullptr where none stays inside of
   // the cache.
   DecoderSignature* NextPrefill(int64_t left) {

@@ -32,7 +32,7 @@ std::string CompilerName() {
 // The threads of one run, where neither the program nor the host asks for a number.
 int ThreadsByDefault(const CpuInfo& cpu) {
   const Result<partitioner::Options> options = partitioner::ParseOptions({});
-  const int asked = CheckUsage(options).num_threads;
+  const int asked = options.ok() ? options->num_threads : 0;
   return asked > 0 ? asked : cpu.physical_cores;
 }
 
@@ -129,6 +129,8 @@ void AddInfoCommand(CLI::App& app) {
     } else {
       PrintText(Describe());
     }
+    // Told behind all else, which is what somebody with a wrong setting wants to see.
+    (void)CheckUsage(partitioner::ParseOptions({}));
   });
 }
 

@@ -84,9 +84,12 @@ Status ParseRanges(const std::string& text, std::vector<InputLayer>& layers) {
     const std::vector<std::string> parts = Split(item, ',');
     double low, high;
     if (parts.size() != 3 || !ParseNumber(parts[1], &low) || !ParseNumber(parts[2], &high) ||
-        !std::isfinite(low) || !std::isfinite(high) || low > high) {
+        !std::isfinite(low) || !std::isfinite(high)) {
       return InvalidArgument("--input_layer_value_range: '", item,
                              "' is not NAME,LOW,HIGH; write :: for a colon of a name");
+    }
+    if (low > high) {
+      return InvalidArgument("--input_layer_value_range: '", item, "' has a LOW above its HIGH");
     }
     InputLayer& layer = LayerOf(layers, parts[0]);
     layer.has_range = true;

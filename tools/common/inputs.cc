@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include "runtime/status_join.h"
 #include "runtime/text_table.h"
@@ -104,6 +106,16 @@ Result<Array> ReadRaw(const std::string& path, const interpreter::TensorView& te
   return array;
 }
 
+// Where "NAME=FILE" is divided: behind the longest name that an input has. npos: all of it is a
+// file's path, which may have an equals sign itself.
+size_t EndOfName(const interpreter::Interpreter& interpreter, const std::string& text) {
+  for (size_t at = text.size(); at > 0 && (at = text.rfind('=', at - 1)) != std::string::npos;) {
+    if (FindInput(interpreter, text.substr(0, at)).ok()) return at;
+  }
+  std::error_code error;
+  return std::filesystem::exists(text, error) ? std::string::npos : text.rfind('=');
+}
+
 // The place of "NAME=FILE.npy", or the next one.
 Result<int> PlaceOf(const interpreter::Interpreter& interpreter, const std::string& text,
                     size_t equals, int& next) {
@@ -177,7 +189,7 @@ Result<Inputs> Inputs::Read(const interpreter::Interpreter& interpreter,
   }
   int next = 0;
   for (const std::string& text : files) {
-    const size_t equals = text.rfind('=');
+    const size_t equals = EndOfName(interpreter, text);
     File file;
     file.path = equals == std::string::npos ? text : text.substr(equals + 1);
     if (file.path.empty()) return InvalidArgument("--input '", text, "' names no file");

@@ -97,8 +97,8 @@ Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double
     const double lowest = std::max(static_cast<double>(Limits::lowest()), -0x1p53);
     const double highest = std::min(static_cast<double>(Limits::max()), 0x1p53);
     if (low < lowest || high > highest || std::ceil(low) > std::floor(high)) {
-      return InvalidArgument("values from ", low, " to ", high, " are none of ",
-                             DescribeInput(tensor));
+      return InvalidArgument(DescribeInput(tensor), ", which takes no value from ", low, " to ",
+                             high);
     }
     FillIntegers<T>(tensor, engine, static_cast<int64_t>(std::ceil(low)),
                     static_cast<int64_t>(std::floor(high)));
@@ -113,7 +113,8 @@ Status FillRandomWithin(interpreter::Interpreter& interpreter, int place, double
     case DataType::kInt32: return integers(int32_t{});
     case DataType::kInt64: return integers(int64_t{});
     case DataType::kBool: return integers(bool{});
-    default: return InvalidArgument("no values within a range for ", DescribeInput(tensor));
+    default:
+      return InvalidArgument(DescribeInput(tensor), ", which takes no values within a range");
   }
 }
 
@@ -182,6 +183,7 @@ Difference Compare(const Array& actual, const Array& expected) {
   const auto n = static_cast<double>(e.size());
   difference.mean = sum / n;
   difference.deviation = std::sqrt(std::max(0.0, squares / n - difference.mean * difference.mean));
+  difference.is_nan = std::ranges::all_of(e, [](double x) { return std::isnan(x); });
   difference.range = std::max(e.size() == 1 ? std::abs(high) : high - low, 0.0);
   if (!std::isfinite(difference.range)) difference.range = 0;  // no finite value
   return difference;

@@ -38,6 +38,7 @@ struct Difference {
   // has no range, but it is rounded all the same.
   double range = 0;
   bool same_shape = true;
+  bool is_nan = false;  // all expected values are NaN: nothing was compared
 };
 Difference Compare(const Array& actual, const Array& expected);
 

@@ -35,6 +35,16 @@ bool IsUpdatedOnly(const interpreter::ModelSubgraph& graph, int input, int resul
   return readers == 1 && updated;
 }
 
+// Whether runs may write the end, and rows of it can be told apart.
+Status CheckMemory(const TensorView& view, const std::string& name) {
+  if (view.constant) return Unsupported("has a constant for ", name);
+  if (view.shape.rank() == 0 || view.shape.elements() == 0) {
+    return Unsupported("has no elements in ", name, ", which is ", view.shape);
+  }
+  if (view.data == nullptr) return Unsupported("knows the shape of ", name, " in runs alone");
+  return Status();
+}
+
 // splitmix64 (Steele et al. 2014): a number in [0, 1) for each state.
 double Uniform(uint64_t state) {
   uint64_t z = state + 0x9E3779B97F4A7C15;
@@ -72,8 +82,11 @@ Status DecoderSignature::FindEnds(const Signature& signature) {
     return Unsupported("has positions for another number of tokens");
   }
   logits_ = PlaceOf(host.outputs(), Interpreter::FindOutput(signature, "logits"));
-  if (logits_ >= 0 && host.output(logits_).type != DataType::kFloat32) {
-    return Unsupported("has logits that are not float32");
+  if (logits_ >= 0) {
+    FUSELITE_RETURN_IF_ERROR(CheckMemory(host.output(logits_), "logits"));
+    if (host.output(logits_).type != DataType::kFloat32) {
+      return Unsupported("has logits that are not float32");
+    }
   }
   const Shape& cache = host.input(states_.front().input).shape;
   for (int d = 0; d + 1 < cache.rank(); ++d) {
@@ -85,20 +98,14 @@ Status DecoderSignature::FindEnds(const Signature& signature) {
 Status DecoderSignature::TakeInput(const SignatureTensor& input, const Signature& signature) {
   Interpreter& host = *session_.interpreter;
   const int place = PlaceOf(host.inputs(), input.tensor);
+  if (place < 0) return InvalidArgument("takes ", input.name, ", which its subgraph does not");
   const TensorView view = host.input(place);
+  FUSELITE_RETURN_IF_ERROR(CheckMemory(view, input.name));
   const int result = Interpreter::FindOutput(signature, input.name);
   if (result >= 0) {
-    State state{input.name, place, PlaceOf(host.outputs(), result)};
-    if (host.output(state.output).bytes != view.bytes) {
-      return Unsupported("gives ", input.name, " another size");
-    }
-    const interpreter::ModelSubgraph& graph = host.model().subgraphs[signature.subgraph];
-    state.in_place =
-        IsUpdatedOnly(graph, input.tensor, result) && host.ShareMemory(place, state.output).ok();
-    // The cache begins empty, wherever the next run takes it from.
-    std::memset(host.output(state.output).data, 0, view.bytes);
-    states_.push_back(std::move(state));
-  } else if (Contains(input.name, "mask") && view.type == DataType::kFloat32) {
+    return TakeState({input.name, place, PlaceOf(host.outputs(), result)}, input.tensor, signature);
+  }
+  if (Contains(input.name, "mask") && view.type == DataType::kFloat32) {
     masks_.push_back(place);
   } else if (Contains(input.name, "pos") && view.type == DataType::kInt32) {
     input_positions_ = place;
@@ -107,6 +114,25 @@ Status DecoderSignature::TakeInput(const SignatureTensor& input, const Signature
   } else {
     return Unsupported("takes ", input.name, ", of which is not known what it is");
   }
+  return Status();
+}
+
+Status DecoderSignature::TakeState(State state, int tensor, const Signature& signature) {
+  Interpreter& host = *session_.interpreter;
+  if (state.output < 0) {
+    return InvalidArgument("gives ", state.name, ", which its subgraph does not");
+  }
+  const TensorView to = host.output(state.output);
+  FUSELITE_RETURN_IF_ERROR(CheckMemory(to, state.name));
+  if (to.bytes != host.input(state.input).bytes) {
+    return Unsupported("gives ", state.name, " another size");
+  }
+  const interpreter::ModelSubgraph& graph = host.model().subgraphs[signature.subgraph];
+  state.in_place = IsUpdatedOnly(graph, tensor, host.outputs()[state.output]) &&
+                   host.ShareMemory(state.input, state.output).ok();
+  // The cache begins empty, wherever the next run takes it from.
+  std::memset(host.output(state.output).data, 0, to.bytes);
+  states_.push_back(std::move(state));
   return Status();
 }
 

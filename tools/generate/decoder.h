@@ -45,6 +45,8 @@ class DecoderSignature {
   Status FindEnds(const interpreter::Signature& signature);
   Status TakeInput(const interpreter::SignatureTensor& input,
                    const interpreter::Signature& signature);
+  // Takes what outputs replace: a part of the cache, and tensor `tensor` of the subgraph.
+  Status TakeState(State state, int tensor, const interpreter::Signature& signature);
   void FillMask(const interpreter::TensorView& mask, int64_t first) const;
   // Where the cache is after a run.
   const void* CacheOf(const State& state) const;
