@@ -55,6 +55,9 @@ class Decoder:
 
 
 def main():
+    if len(sys.argv) != 4:
+        print("usage: generate.py DECODER.tflite TOKEN,TOKEN,... STEPS", file=sys.stderr)
+        sys.exit(2)
     path, prompt, steps = sys.argv[1], [int(token) for token in sys.argv[2].split(",")], int(sys.argv[3])
     decoder = Decoder(path)
     decoder.prefill(prompt[:-1])

@@ -6,7 +6,7 @@
     python -m fuselite run -m package args...
     python -m fuselite benchmark model.tflite  # everything else is the command line
 
-``run --num_threads=2 app.py``: options of the delegate stand before the program.
+``run --num_threads=2 app.py`` or ``run --num_threads 2 app.py``: options of the delegate stand before the program.
 """
 
 from __future__ import annotations
@@ -17,22 +17,31 @@ import sys
 from typing import Any
 
 from fuselite import _library
+from fuselite._delegate import Delegate, Options
 
 
-def _python_program(arguments: list[str]) -> int | None:
-    """Where the Python program stands in the arguments of ``run``; None where they name a model."""
-    for place, argument in enumerate(arguments):
-        if argument == "-m":
-            return place
-        if not argument.startswith("-"):
-            return place if argument.endswith(".py") or _is_script(argument) else None
-    return None
+def _python_program(arguments: list[str]) -> tuple[list[str], list[str]] | None:
+    """The options, as ``--key=value``, and the Python program in the arguments of ``run``; None where they name a model."""
+    options: list[str] = []
+    rest = list(arguments)
+    while rest and not _is_program(rest[0]):
+        if not rest[0].startswith("-"):
+            return None
+        options.append(rest.pop(0))
+        takes_next = options[-1].removeprefix("--") in Options.__annotations__
+        if takes_next and rest and not rest[0].startswith("-") and not _is_program(rest[0]):
+            options[-1] += f"={rest.pop(0)}"
+    return (options, rest) if rest else None
 
 
-def _is_script(path: str) -> bool:
-    """Whether the file says that Python runs it, as the commands that pip installs do."""
+def _is_program(argument: str) -> bool:
+    """Whether Python runs it: -m, what is named .py, and files that say so, as the commands that pip installs do."""
+    if argument.startswith("-"):
+        return argument == "-m"
+    if argument.endswith(".py"):
+        return True
     try:
-        with open(path, "rb") as file:
+        with open(argument, "rb") as file:
             first = file.readline(256)
     except OSError:
         return False
@@ -41,15 +50,15 @@ def _is_script(path: str) -> bool:
 
 def _read_options(arguments: list[str]) -> dict[str, Any]:
     """The delegate's options that stand before the program; a wrong one raises ValueError."""
-    from fuselite._delegate import Delegate
-
     given: dict[str, Any] = {}
     for argument in arguments:
         key, equals, value = argument.removeprefix("--").partition("=")
-        if not argument.startswith("--") or not equals:
+        if not argument.startswith("--"):
             raise ValueError(f"fuselite: '{argument}' is no option: --num_threads=2")
+        if not equals and key in Options.__annotations__:
+            raise ValueError(f"fuselite: {argument} has no value; write {argument}=VALUE before the program")
         given[key] = value
-    Delegate(**given)
+    Delegate(**given)  # tells of what is unknown
     return given
 
 
@@ -72,13 +81,13 @@ def _run_program(options: dict[str, str], program: list[str]) -> None:
 def main() -> None:
     """The console script."""
     arguments = sys.argv[1:]
-    place = _python_program(arguments[1:]) if arguments[:1] == ["run"] else None
+    found = _python_program(arguments[1:]) if arguments[:1] == ["run"] else None
     try:
-        if place is None:
+        if found is None:
             tool = _library.tool_path()
             sys.stdout.flush()
             os.execv(tool, ["fuselite", *arguments])
-        options, program = _read_options(arguments[1 : 1 + place]), arguments[1 + place :]
+        options, program = _read_options(found[0]), found[1]
         if program == ["-m"]:
             raise ValueError("fuselite: a module's name is missing after -m")
         if program[0] != "-m" and not os.path.isfile(program[0]):

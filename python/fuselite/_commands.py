@@ -37,7 +37,7 @@ def profile(model: str | os.PathLike[str] | bytes, inputs: Any = None, *, runs: 
 
     `inputs`: an array, the path of a .npy file or of an image, a list of these, or a dictionary by name; else random.
     """
-    with _tool.model_file(model) as path, _tool.input_files(inputs) as given, tempfile.TemporaryDirectory() as folder:
+    with _tool.model_file(model) as path, _tool.input_files(path, inputs) as given, tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder) / "trace.json"
         text = _tool.run(
             "profile", path, "--format", "json", "--num_runs", str(runs), "--chrome-trace", str(trace), *given,
@@ -62,7 +62,7 @@ def diff(
     `layers`: also finds the first tensor that differs; `runs`: with so many random inputs; `tolerance`: the greatest
     difference allowed, instead of the one for the output's type.
     """
-    with _tool.model_file(model) as path, _tool.input_files(inputs) as given:
+    with _tool.model_file(model) as path, _tool.input_files(path, inputs) as given:
         more = ["--layers"] if layers else []
         if tolerance is not None:
             more += ["--tolerance", repr(float(tolerance))]
@@ -84,7 +84,7 @@ def benchmark(
     **options: Unpack[Options],
 ) -> Benchmark:
     """Measures a model, in our own interpreter: at least so many runs and at least so long."""
-    with _tool.model_file(model) as path, _tool.input_files(inputs) as given, tempfile.TemporaryDirectory() as folder:
+    with _tool.model_file(model) as path, _tool.input_files(path, inputs) as given, tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "result.json"
         _tool.run(
             "benchmark", "--graph", path, "--num_runs", str(runs), "--min_secs", str(min_seconds),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Callable
 
-from fuselite import _hosts
+from fuselite import _hosts, _library
 from fuselite._delegate import Delegate
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fuselite._reports import Explanation
 
 
-class Interpreter:
+class Interpreter(_library.Owner):
     """Runs a .tflite model fast on the CPU, with the methods of LiteRT's Interpreter.
 
     ::

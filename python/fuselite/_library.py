@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import pathlib
+from typing import NoReturn
 
 _HERE = pathlib.Path(__file__).resolve().parent
 
@@ -75,6 +76,14 @@ _FUNCTIONS = {
     "tflite_plugin_create_delegate": (_POINTER, [ctypes.POINTER(_TEXT), ctypes.POINTER(_TEXT), _SIZE, REPORT_ERROR]),
     "tflite_plugin_destroy_delegate": (None, [_POINTER]),
 }
+
+
+class Owner:
+    """What owns memory of the library, which no second object may own, in this process or another."""
+
+    def __reduce__(self) -> NoReturn:
+        name = type(self).__name__
+        raise TypeError(f"fuselite: cannot pickle or duplicate {name} objects: make another one, in the other process")
 
 
 def _find(what: str, variable: str, installed: str, built: str) -> pathlib.Path:

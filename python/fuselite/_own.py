@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import weakref
 from collections.abc import Iterable
@@ -21,7 +22,7 @@ _TYPES: dict[int, Any] = {
 _UNSUPPORTED, _NOT_FOUND, _INVALID_ARGUMENT = 2, 4, 1
 
 
-class _Model:
+class _Model(_library.Owner):
     """A loaded model, shared by the interpreters of its signatures."""
 
     def __init__(self, library: ctypes.CDLL, path: Any, content: bytes | None) -> None:
@@ -58,7 +59,12 @@ class _Model:
             self.library.FuseliteModelDelete(self.handle)
 
 
-class OwnInterpreter:
+def _check_subgraph(index: int) -> None:
+    if index != 0:
+        raise ValueError(f"fuselite: only subgraph 0, the one that runs, can be looked at, not {index}")
+
+
+class OwnInterpreter(_library.Owner):
     """One running instance of a model. One thread at a time may use it."""
 
     _handle: Any = None  # where the constructor was called wrongly, too
@@ -126,8 +132,19 @@ class OwnInterpreter:
                 "keep the function that tensor() returns, not its result"
             )
 
-    def _tensor(self, index: int) -> _library.Tensor:
-        tensor = _library.Tensor()
+    def _check_index(self, index: Any) -> int:
+        """Of a tensor: ctypes would cut off what has more than 32 bits."""
+        try:
+            index = operator.index(index)
+        except TypeError:
+            raise TypeError(f"fuselite: a tensor's index is a whole number, not {index!r}") from None
+        count = self._library.FuseliteInterpreterTensorCount(self._handle)
+        if not 0 <= index < count:
+            raise ValueError(f"fuselite: there is no tensor {index}, the model has {count}")
+        return index
+
+    def _tensor(self, index: Any) -> _library.Tensor:
+        index, tensor = self._check_index(index), _library.Tensor()
         self._check(self._library.FuseliteInterpreterTensor(self._handle, index, ctypes.byref(tensor)))
         return tensor
 
@@ -177,8 +194,7 @@ class OwnInterpreter:
 
     def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
         """The same of every tensor."""
-        if subgraph_index != 0:
-            raise ValueError("fuselite: only the subgraph that runs can be looked at")
+        _check_subgraph(subgraph_index)
         return [self._details(i) for i in range(self._library.FuseliteInterpreterTensorCount(self._handle))]
 
     def resize_tensor_input(self, input_index: int, tensor_size: Any, strict: bool = False) -> None:
@@ -220,12 +236,13 @@ class OwnInterpreter:
             raise ValueError(f'fuselite: "{name}" takes {np.dtype(dtype)}, not {array.dtype}')
         if np.shape(value) != shape:
             raise ValueError(f'fuselite: "{name}" has shape {shape}, not {np.shape(value)}')
+        if tensor.is_constant:
+            raise ValueError(f'fuselite: "{name}" is a constant of the file')
         ctypes.memmove(tensor.data, array.ctypes.data, tensor.bytes)
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
         """A copy of a tensor's value."""
-        if subgraph_index != 0:
-            raise ValueError("fuselite: only the subgraph that runs can be looked at")
+        _check_subgraph(subgraph_index)
         tensor = self._memory(tensor_index)
         value = np.empty(tuple(tensor.dims[: tensor.rank]), _TYPES[tensor.type])
         if tensor.bytes > 0:
@@ -234,6 +251,7 @@ class OwnInterpreter:
 
     def tensor(self, tensor_index: int) -> Callable[[], np.ndarray]:
         """A function that gives an array which looks into the interpreter's memory. Do not keep the array."""
+        self._check_index(tensor_index)
 
         def view() -> np.ndarray:
             tensor = self._memory(tensor_index)
@@ -245,7 +263,9 @@ class OwnInterpreter:
             memory.interpreter = self
             self._views[id(memory)] = memory
             shape = tuple(tensor.dims[: tensor.rank])
-            return np.frombuffer(memory, _TYPES[tensor.type]).reshape(shape)
+            array = np.frombuffer(memory, _TYPES[tensor.type]).reshape(shape)
+            array.flags.writeable = not tensor.is_constant
+            return array
 
         return view
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuselite import _library
-from fuselite._delegate import as_text
+from fuselite._delegate import Delegate, as_text
 
 
 @contextlib.contextmanager
@@ -23,13 +23,14 @@ def model_file(model: Any) -> Iterator[str]:
         with tempfile.TemporaryDirectory(prefix="fuselite-") as folder:
             path = pathlib.Path(folder) / "model.tflite"
             path.write_bytes(model)
-            yield str(path)
+            with _told_as({str(path): "the model"}):
+                yield str(path)
     else:
         yield os.fspath(model)
 
 
 @contextlib.contextmanager
-def input_files(inputs: Any) -> Iterator[list[str]]:
+def input_files(model: str, inputs: Any) -> Iterator[list[str]]:
     """Arguments that name the inputs: an array, a list of them in the model's order, or a dictionary by name.
 
     Instead of an array, the path of a .npy file or of an image.
@@ -37,25 +38,80 @@ def input_files(inputs: Any) -> Iterator[list[str]]:
     import numpy as np
 
     if inputs is None:
-        named: list[tuple[str, Any]] = []
+        given: list[tuple[Any, Any]] = []
     elif isinstance(inputs, dict):
-        named = [(f"{name}=", value) for name, value in inputs.items()]
+        given = list(inputs.items())
     else:
-        named = [("", value) for value in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+        given = list(enumerate(inputs if isinstance(inputs, (list, tuple)) else [inputs]))
     with tempfile.TemporaryDirectory(prefix="fuselite-") as folder:
-        arguments = []
-        for i, (prefix, value) in enumerate(named):
+        arguments, names = [], {}
+        for i, (key, value) in enumerate(given):
             if isinstance(value, (str, os.PathLike)):
-                path = pathlib.Path(value)
+                path = os.fspath(value)
             else:
-                path = pathlib.Path(folder) / f"{i}.npy"
-                np.save(path, value)
-            arguments += ["--input", f"{prefix}{path}"]
-        yield arguments
+                path = os.path.join(folder, f"{i}.npy")
+                names[path] = f"array {key!r}"
+                np.save(path, _as_array(value, model, key))
+            arguments += ["--input", f"{key}={path}" if isinstance(inputs, dict) else path]
+        with _told_as(names):
+            yield arguments
+
+
+@contextlib.contextmanager
+def _told_as(names: dict[str, str]) -> Iterator[None]:
+    """What the command line says of our temporary files, with the names that the caller knows."""
+    try:
+        yield
+    except ToolError as error:
+        text = str(error)
+        for path, name in names.items():
+            text = text.replace(path, name)
+        raise ToolError(text) from None
+
+
+def _as_array(value: Any, model: str, key: int | str) -> Any:
+    """`value` in the order and with the bytes that the command line reads."""
+    import numpy as np
+
+    try:
+        array = np.asarray(value)
+    except ValueError as error:
+        raise ValueError(f"fuselite: array {key!r}: {error}") from None
+    if not hasattr(value, "dtype"):
+        array = _as_type(array, _type_of(model, key))
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
+
+
+def _as_type(array: Any, wanted: Any) -> Any:
+    """Python's numbers, which have no type, as those of an input; as they are where that has other ones."""
+    import numpy as np
+
+    if wanted is None or not (np.issubdtype(array.dtype, np.number) and np.issubdtype(wanted, np.number)):
+        return array
+    if np.issubdtype(array.dtype, np.inexact):
+        return array.astype(wanted) if np.can_cast(array.dtype, wanted, "same_kind") else array
+    converted = array.astype(wanted)
+    return converted if np.array_equal(converted, array) else array
+
+
+def _type_of(model: str, key: int | str) -> Any:
+    """The type of the input of that place or name; None where there is none, of which the command line tells."""
+    from fuselite._own import OwnInterpreter
+
+    try:
+        interpreter = OwnInterpreter(model)
+    except (RuntimeError, ValueError):
+        return None
+    by_signature = interpreter._library.FuseliteInterpreterSignatureInput(interpreter._handle, None, str(key).encode())
+    for place, detail in enumerate(interpreter.get_input_details()):
+        if key in (place, detail["name"]) or detail["index"] == by_signature:
+            return detail["dtype"]
+    return None
 
 
 def option_arguments(options: dict[str, Any]) -> list[str]:
-    """Options of the delegate as flags."""
+    """Options of the delegate as flags; another one raises ValueError, which names the nearest."""
+    Delegate(**options)
     return [f"--{key}={as_text(value)}" for key, value in options.items() if value is not None]
 
 

@@ -103,7 +103,8 @@ def test_cpp_runs(document, prefix, folder, tmp_path):
     subprocess.run(
         [
             "c++",
-            "-std=c++20",
+            *("-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror"),
+            *("-Wno-unused-variable", "-Wno-unused-but-set-variable"),
             "-o",
             tmp_path / "program",
             source,
@@ -197,6 +198,34 @@ def test_commands_run(command, folder):
         timeout=300,
     )
     assert result.returncode == 0, result.stderr
+
+
+def test_the_options_page_names_the_commands_that_take_them(tool):
+    sentence = text_of("docs/options.md").split("as flags of ")[1].split("(")[0]
+    every = re.findall(r"^  (\w+) ", tool("--help").split("Subcommands:")[1], re.M)
+    assert set(re.findall(r"`(?:fuselite )?(\w+)`", sentence)) == {
+        command for command in every if "--num_threads" in tool(command, "--help")
+    }
+
+
+def test_the_options_page_names_the_variables_of_the_environment():
+    sources = [*(ROOT / "python").rglob("*.py"), *(ROOT / "tools").rglob("*.cc")]
+    read = {name for path in sources for name in re.findall(r'(?:environ.*|getenv\(|, )"(FUSELITE_[A-Z_]+)"', path.read_text())}
+    assert len(read) > 4 and read <= set(re.findall(r"^\| `(FUSELITE_\w+)` \|", text_of("docs/options.md"), re.M))
+
+
+def test_the_explanations_page_has_each_rewrite():
+    """By its words: operators' names stand for others there."""
+
+    def words(text):
+        return {word for word in re.findall(r"\w+", text) if not re.fullmatch(r"[A-Z0-9_]{3,}", word)}
+
+    rows = [words(row) for row in re.findall(r"^\| (.*?) \|", text_of("docs/explain.md").split("## Rewrites")[1], re.M)]
+    sources = [path.read_text() for path in (ROOT / "fusion").rglob("*.cc")]
+    recorded = {name for text in sources for name in re.findall(r'Record\("([^"]+)"', text)}
+    assert len(recorded) > 15
+    missing = {name for name in recorded if not any(words(name) <= row for row in rows)}
+    assert not missing, f"add to docs/explain.md: {missing}"
 
 
 def test_every_page_is_reached_from_the_readme():

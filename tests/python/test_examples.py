@@ -30,11 +30,15 @@ def test_the_python_example_runs(mobilenet):
     assert re.search(r"^\d+\.\d\d ms$", text, re.M) and "(1, 1000)" in text
 
 
-def test_the_python_example_without_a_model_says_how_it_is_called():
-    example = ROOT / "examples" / "python" / "run_model.py"
+@pytest.mark.parametrize("name, arguments", [
+    ("run_model.py", "MODEL.tflite"),
+    ("generate.py", "DECODER.tflite TOKEN,TOKEN,... STEPS"),
+])  # fmt: skip
+def test_a_python_example_without_arguments_says_how_it_is_called(name, arguments):
+    example = ROOT / "examples" / "python" / name
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     called = subprocess.run([sys.executable, example], capture_output=True, text=True, check=False, env=environment)
-    assert (called.returncode, called.stdout, called.stderr) == (2, "", "usage: run_model.py MODEL.tflite\n")
+    assert (called.returncode, called.stdout, called.stderr) == (2, "", f"usage: {name} {arguments}\n")
 
 
 def test_the_example_that_generates_makes_what_the_tool_makes():

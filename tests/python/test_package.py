@@ -1,14 +1,18 @@
 """The Python package, from the checkout and its build; test_wheel.py has what only an installed wheel can show."""
 
+import copy
 import json
 import multiprocessing
 import os
 import pathlib
+import pickle
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 
+import flatbuffers
 import graphs
 import numpy as np
 import pytest
@@ -20,7 +24,8 @@ sys.path.insert(0, str(PYTHON))
 
 import fuselite  # noqa: E402
 from ai_edge_litert import interpreter as litert  # noqa: E402
-from fuselite import _default, _library  # noqa: E402
+from ai_edge_litert import schema_py_generated as schema  # noqa: E402
+from fuselite import _default, _library, _tool  # noqa: E402
 
 HOSTS = ["ai_edge_litert", "fuselite"]
 
@@ -91,8 +96,13 @@ def test_wrong_options_name_the_nearest_valid_one(mobilenet, host):
         ValueError, match="there is no host 'litert'; write ai_edge_litert, tflite_runtime, tensorflow or fuselite$"
     ):
         fuselite.Interpreter(mobilenet, host="litert")
-    with pytest.raises(ValueError, match="the nearest one is --jit"):
-        fuselite.explain(mobilenet, jti=False)
+    # Flags of the command line are no options.
+    for command in (fuselite.explain, fuselite.profile, fuselite.diff, fuselite.benchmark):
+        with pytest.raises(ValueError, match="option jti is unknown; the nearest valid one is jit$"):
+            command(mobilenet, jti=False)
+        for flag in ({"html": "graph.html"}, {"help": 1}):
+            with pytest.raises(ValueError, match=f"option {next(iter(flag))} is unknown; the options are num_threads, isa"):
+                command(mobilenet, **flag)
 
 
 def test_load_delegate_is_what_the_host_loads_by_its_path(mobilenet):
@@ -100,6 +110,27 @@ def test_load_delegate_is_what_the_host_loads_by_its_path(mobilenet):
     theirs = litert.load_delegate(fuselite.library_path(), {"jit": "off", "num_threads": "1"})
     hosted = litert.Interpreter(str(mobilenet), experimental_delegates=[theirs])
     assert np.array_equal(run_once(ours), run_once(hosted))
+
+
+def test_paths_are_options_in_every_form(mobilenet, tmp_path):
+    for i, form in enumerate((str, pathlib.Path, os.fsencode)):
+        cache, told = tmp_path / f"cache{i}é", tmp_path / f"told{i}.json"
+        run_once(fuselite.Interpreter(mobilenet, host="fuselite", cache_dir=form(cache), explain_file=form(told)))
+        assert list(cache.iterdir()) and json.loads(told.read_text())["graphs"]
+        assert fuselite.explain(mobilenet, explain_file=form(told)).claimed == 65
+
+
+def test_delegates_and_interpreters_are_not_duplicated(mobilenet):
+    delegate = fuselite.load_delegate()
+    assert copy.copy(delegate) is delegate and copy.deepcopy({"delegate": delegate})["delegate"] is delegate
+    interpreters = [fuselite.Interpreter(mobilenet, host=host) for host in HOSTS]
+    own = interpreters[1]._interpreter
+    for thing in (delegate, *interpreters, own, own.get_signature_runner()):
+        with pytest.raises(TypeError, match="^fuselite: cannot pickle or duplicate .* make another one, in the other process$"):
+            pickle.dumps(thing)
+    for thing in (*interpreters, own):
+        with pytest.raises(TypeError, match="^fuselite: cannot pickle or duplicate"):
+            copy.copy(thing)
 
 
 def test_every_option_of_the_library_has_its_type():
@@ -242,6 +273,27 @@ def test_wrong_calls_of_the_own_interpreter_are_said_in_one_line(mobilenet):
     assert huge == "fuselite: [2147483648, 1, 1, 3] has a dimension of more than 2147483647"
 
 
+def test_indices_that_no_tensor_has_are_refused(mobilenet):
+    interpreter = fuselite.Interpreter(mobilenet, host="fuselite")
+    run_once(interpreter)
+    count, index = len(interpreter.get_tensor_details()), np.int64(interpreter.get_output_details()[0]["index"])
+    assert interpreter.get_tensor(index).shape == interpreter.tensor(index)().shape == (1, 1000)
+    calls = [interpreter.get_tensor, interpreter.tensor, lambda i: interpreter.set_tensor(i, np.zeros(1, np.float32))]
+    for call in calls:
+        for beyond in (-1, count, 2**31, 2**32, 2**40):
+            with pytest.raises(ValueError, match=f"^fuselite: there is no tensor {beyond}, the model has {count}$"):
+                call(beyond)
+        for wrong in ("a", 0.0, None):
+            with pytest.raises(TypeError, match=f"^fuselite: a tensor's index is a whole number, not {wrong!r}$"):
+                call(wrong)
+    for wrong in (2**32, 2**40, "a"):
+        with pytest.raises(ValueError, match=f"^fuselite: tensor {wrong} is no input$"):
+            interpreter.resize_tensor_input(wrong, [1, 224, 224, 3])
+    for call in (interpreter.get_tensor_details, lambda subgraph: interpreter.get_tensor(0, subgraph)):
+        with pytest.raises(ValueError, match="^fuselite: only subgraph 0, the one that runs, can be looked at, not 1$"):
+            call(1)
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_views_look_into_memory_and_are_watched(host, mobilenet):
     interpreter = fuselite.Interpreter(mobilenet, host=host)
@@ -310,20 +362,27 @@ def test_a_program_runs_unchanged(mobilenet, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
     out = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     assert out == f"__main__ ['{mobilenet}', '--flag'] 1\n"
+    apart = [*command[:4], "--num_threads", "2", "--jit", "off", *command[5:]]
+    assert subprocess.run(apart, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout == out
     script = tmp_path / "app"  # as pip installs commands
     script.write_text(f"#!{sys.executable}\n{app.read_text()}")
     command[5] = script
     assert subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout == out
-    command[4] = "--num_thread=2"
-    failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
-    assert failed.returncode == 1
-    assert failed.stderr == ("fuselite: no delegate: option num_thread is unknown; the nearest valid one is num_threads\n")
+    for wrong, message in (
+        ("--num_thread=2", "no delegate: option num_thread is unknown; the nearest valid one is num_threads"),
+        ("--verbos", "no delegate: option verbos is unknown; the nearest valid one is verbose"),
+        ("--verbose", "--verbose has no value; write --verbose=VALUE before the program"),
+        ("-v", "'-v' is no option: --num_threads=2"),
+    ):
+        command[4] = wrong
+        failed = subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, check=False)
+        assert (failed.returncode, failed.stderr) == (1, f"fuselite: {message}\n")
 
 
 def test_the_module_is_the_command_line_too(mobilenet):
     command = [sys.executable, "-m", "fuselite"]
     environment = {**os.environ, "PYTHONPATH": str(PYTHON)}
-    for arguments in (["info"], ["run", mobilenet, "--seed", "1"], ["--version"]):
+    for arguments in (["info"], ["run", mobilenet, "--seed", "1"], ["run", "--num_threads", "2", mobilenet], ["--version"]):
         out = subprocess.run([*command, *arguments], env=environment, stdout=subprocess.PIPE, text=True, check=True)
         assert out.stdout
 
@@ -441,6 +500,69 @@ def test_diff(mobilenet, tmp_path):
     assert beyond.max == 0 or (not beyond and "beyond" in str(beyond))
     with pytest.raises(RuntimeError, match=r"^fuselite: /nowhere\.tflite: no such file$"):
         fuselite.diff("/nowhere.tflite")
+
+
+@pytest.fixture(scope="module")
+def two_inputs():
+    """A model of a float32 input t0 of two dimensions, and an int32 one of none, t1, which a signature calls "count"."""
+    graph = graphs.Graph()
+    x, n = graph.input((2, 3)), graph.input((), np.int32)
+    y = graph.op("NEG", [x], (2, 3), "NegOptions")
+    m = graph.op("ADD", [n, graph.constant(np.int32(1))], (), "AddOptions", dtype=np.int32)
+    model = schema.ModelT.InitFromPackedBuf(graph.build([y, m]), 0)
+    signature, count = schema.SignatureDefT(), schema.TensorMapT()
+    count.name, count.tensorIndex = "count", n.index
+    signature.signatureKey, signature.subgraphIndex, signature.inputs, signature.outputs = "main", 0, [count], []
+    model.signatureDefs = [signature]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
+ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize("x", [
+    np.asfortranarray(ROWS), ROWS.astype(">f4"), np.repeat(ROWS, 2, axis=1)[:, ::2], ROWS.tolist(), list(ROWS),
+    ROWS.astype(int).tolist(),
+])  # fmt: skip
+@pytest.mark.parametrize("n", [np.int32(7), np.array(7, ">i4"), 7])
+def test_inputs_in_every_form(two_inputs, x, n):
+    for inputs in ([x, n], {"t0": x, "t1": n}, {"t0": x, "count": n}):
+        with _tool.model_file(two_inputs) as path, _tool.input_files(path, inputs) as arguments:
+            arrays = [np.load(argument.split("=")[-1]) for argument in arguments[1::2]]
+        for array, wanted in zip(arrays, (ROWS, np.array(7, np.int32)), strict=True):
+            assert array.dtype.str == wanted.dtype.str and array.shape == wanted.shape and np.array_equal(array, wanted)
+        assert fuselite.diff(two_inputs, inputs)
+    assert len(fuselite.profile(two_inputs, [x, n], runs=1)) > 0
+    assert fuselite.benchmark(two_inputs, [x, n], runs=1, min_seconds=0, warmup_seconds=0).runs > 0
+
+
+@pytest.mark.parametrize("inputs, told", [
+    ([ROWS.astype(float)], "array 0, which is float64 [2,3], does not fit input 't0', which is float32 [2,3]"),
+    ({"t1": 0.5}, "array 't1', which is float64 [], does not fit input 't1', which is int32 []"),
+    ([ROWS, 2**40], "array 1, which is int64 [], does not fit input 't1', which is int32 []"),
+    ({"t0": [1, 2]}, "array 't0', which is [2], does not fit input 't0', which is float32 [2,3]"),
+    ([ROWS, 1, 2], "array 2: one input too many; the model has t0, t1"),
+    ({"t0": "text", "nonsense": 1}, "text: no such file"),
+    ({"nonsense": 1}, "the model has no input 'nonsense'; it has t0, t1"),
+    ([None], "array 0: its type '|O' is none of a tensor's"),
+])  # fmt: skip
+def test_wrong_inputs_are_told_by_their_names(two_inputs, inputs, told):
+    for command in (fuselite.diff, fuselite.profile, fuselite.benchmark):
+        with pytest.raises(RuntimeError) as raised:
+            command(two_inputs, inputs)
+        assert str(raised.value) == f"fuselite: the model: {told}"
+    with pytest.raises(ValueError, match="^fuselite: array 0: setting an array element"):
+        fuselite.diff(two_inputs, [[[1, 2], [3]]])
+
+
+def test_the_folder_of_temporary_files_may_have_any_name(two_inputs, tmp_path, monkeypatch):
+    folder = tmp_path / "t0=b, c:d"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    assert fuselite.diff(two_inputs, [ROWS, 7]) and fuselite.diff(two_inputs, {"t1": 7, "t0": ROWS})
+    assert not list(folder.iterdir())
 
 
 def test_benchmark(mobilenet):

@@ -265,6 +265,13 @@ def test_info_and_zoo(tool):
     assert tool("--version").strip() == info["version"]
 
 
+def test_info_tells_of_a_wrong_setting_behind_all_else(tool, monkeypatch):
+    monkeypatch.setenv("FUSELITE_ISA", "avx9")
+    result = subprocess.run([tool.path, "info"], capture_output=True, text=True, check=False)
+    assert result.returncode == 2 and "physical" in result.stdout
+    assert "environment variable FUSELITE_ISA: 'avx9' is unknown" in result.stderr
+
+
 def test_info_names_variables_that_nothing_reads(tool, monkeypatch):
     monkeypatch.setenv("FUSELITE_NUM_THREADS", "1")
     monkeypatch.setenv("FUSELITE_NUM_THREAD", "2")
