@@ -175,7 +175,7 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["benchmark", "zoo:transformer", "--memory_footprint_check_interval_ms=0"], 2, "is not at least 1"),
         (["benchmark", "zoo:transformer", "--input_layer_shape=1,2"], 2, "--input_layer_shape has 1 shapes for the 0"),
         (["benchmark", "zoo:transformer", "--input_layer=a", "--input_layer_shape=1,x"], 2, "'x' is no dimension"),
-        (["benchmark", "zoo:transformer", "--input_layer_value_range=a,5,1"], 2, "is not NAME,LOW,HIGH"),
+        (["benchmark", "zoo:transformer", "--input_layer_value_range=a,5,1"], 2, "has a LOW above its HIGH"),
         (["benchmark", "zoo:transformer", "--input_layer_value_files=a"], 2, "is not NAME:FILE"),
         (["benchmark", "zoo:transformer", "--input_layer=nonesuch"], 1, "no input 'nonesuch'; it has"),
     ],
