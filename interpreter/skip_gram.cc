@@ -81,7 +81,7 @@ class Grams {
     FUSELITE_RETURN_IF_ERROR(graph_.CheckCancelled());
     std::string gram;
     for (const size_t i : chosen) gram.append(gram.empty() ? "" : " ").append(words_[i]);
-    bytes_ += sizeof(gram) + gram.size();
+    bytes_ += sizeof(std::string) + gram.size();
     if (bytes_ > INT_MAX) return OutOfMemory("n-grams of more than 2 GiB");
     if (bytes_ >= checked_ + kCounted) {
       FUSELITE_RETURN_IF_ERROR(graph_.CheckMemory(static_cast<double>(bytes_)));
