@@ -95,20 +95,20 @@ const char* SignatureTensorName(const FuseliteModel* model, size_t signature,
 
 int32_t At(std::span<const int> indices, size_t i) { return i < indices.size() ? indices[i] : -1; }
 
-// The memory of the i-th of `ends`, each an `end`, if it has `size` bytes.
-Result<void*> Memory(const Interpreter& interpreter, std::span<const int> ends, const char* end,
-                     size_t i, size_t size) {
+// The i-th of `ends`, each an `end`, if it has memory of `size` bytes.
+Result<TensorView> WithMemory(const Interpreter& interpreter, std::span<const int> ends,
+                              const char* end, size_t i, size_t size) {
   if (i >= ends.size()) {
     return InvalidArgument("there is no ", end, " ", i, ", the model has ", ends.size());
   }
-  const TensorView view = interpreter.tensor(ends[i]);
+  TensorView view = interpreter.tensor(ends[i]);
   if (view.bytes != size) {
     return InvalidArgument("\"", view.name, "\" has ", view.bytes, " bytes, not ", size);
   }
   if (view.data == nullptr && size > 0) {
     return InvalidArgument("\"", view.name, "\" has no memory yet: allocate first");
   }
-  return view.data;
+  return view;
 }
 
 // A caller that was built with an older header has fewer members.
@@ -360,12 +360,12 @@ FuseliteStatus FuseliteInterpreterCopyIn(FuseliteInterpreter* interpreter, size_
       const std::span table(static_cast<const std::byte*>(data), size);
       return runs.SetStrings(static_cast<int>(i), table);
     }
-    FUSELITE_ASSIGN_OR_RETURN(void* memory, Memory(runs, runs.inputs(), "input", i, size));
-    const TensorView view = runs.input(static_cast<int>(i));
+    FUSELITE_ASSIGN_OR_RETURN(const TensorView view,
+                              WithMemory(runs, runs.inputs(), "input", i, size));
     if (view.constant) {
       return fuselite::InvalidArgument("\"", view.name, "\" is a constant of the file");
     }
-    CopyBytes(data, size, memory);
+    CopyBytes(data, size, view.data);
     return Status();
   });
 }
@@ -377,8 +377,9 @@ FuseliteStatus FuseliteInterpreterCopyOut(FuseliteInterpreter* interpreter, size
       return IsNull("FuseliteInterpreterCopyOut", "the interpreter or the memory");
     }
     const Interpreter& runs = *interpreter->interpreter;
-    FUSELITE_ASSIGN_OR_RETURN(const void* memory, Memory(runs, runs.outputs(), "output", i, size));
-    CopyBytes(memory, size, data);
+    FUSELITE_ASSIGN_OR_RETURN(const TensorView view,
+                              WithMemory(runs, runs.outputs(), "output", i, size));
+    CopyBytes(view.data, size, data);
     return Status();
   });
 }

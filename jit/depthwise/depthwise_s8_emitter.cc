@@ -90,6 +90,7 @@ class DepthwiseS8Emitter : public Assembler {
   int image_rows() const { return y_.filter * joined_; }
   // Where the arguments hold the address of an image row, for the line at hand.
   Xbyak::Address RowSlot(int row) { return qword[line_ + 8 * row]; }
+  Memory ZeroPoints() const { return ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]; }
   Xbyak::Address Channel() { return qword[args_ + offsetof(DepthwiseS8Args, channel)]; }
 
   // The addresses of filters of many rows stay in memory but for the first ones, and the last
@@ -190,8 +191,7 @@ class DepthwiseS8Emitter : public Assembler {
     }
     column_.StartPairs();
     for (const auto& [columns, uses] : pairs) {
-      const auto values = column_.LoadPair(columns[0], columns[1],
-                                           ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
+      const auto values = column_.LoadPair(columns[0], columns[1], ZeroPoints());
       for (const auto [output, kx] : uses) {
         MultiplyAll(output, values, (kx + 1) * spec_.column_steps());
       }
@@ -212,9 +212,9 @@ class DepthwiseS8Emitter : public Assembler {
   }
 
   void EmitColumn(const TileColumn& column, int step) {
-    const ColumnEmitter::Values values =
-        column.inside ? column_.Load(column.at * spec_.pixel_bytes, step)
-                      : column_.LoadZeroPoints(ptr[args_ + offsetof(DepthwiseS8Args, zero_points)]);
+    const ColumnEmitter::Values values = column.inside
+                                             ? column_.Load(column.at * spec_.pixel_bytes, step)
+                                             : column_.LoadZeroPoints(ZeroPoints());
     for (const auto [output, kx] : column.uses) {
       const int at = kx * spec_.column_steps() + step;
       MultiplyAll(output, values, 1 + at);

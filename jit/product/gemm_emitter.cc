@@ -211,7 +211,7 @@ int MaxTileRows(const VectorIsa& isa, int vectors) {
 
 Status CheckGemm(const GemmSpec& spec) {
   const int64_t step = std::max({spec.a_step, spec.a_runs.step, spec.out_step});
-  return CheckDepth(spec.depth, spec.bf16 ? 2 : 1, 4, step * DepthWalker::kMaxRows);
+  return CheckDepth(spec.depth, spec.step_values(), 4, step * DepthWalker::kMaxRows);
 }
 
 Result<SharedCode> EmitGemm(const GemmSpec& spec, std::span<const Tile> tiles,

@@ -13,22 +13,31 @@ TEST(JitDepthwiseInt8Test, ExtremeChannelsEqualTheReference) {
   CompareExtremeCases(200, false, kernels::testing::RandomQuantizedDepthwise);
 }
 
+// Filters of `rows` x `columns` over `image`, with any window.
+OpTester AnyWindow(Random& random, const kernels::testing::QuantizedProductCases& cases,
+                   const Shape& image, int32_t rows, int32_t columns) {
+  OpTester tester("DEPTHWISE_CONV_2D");
+  auto& params = tester.params<kernels::DepthwiseConv2DParams>();
+  kernels::testing::RandomWindow(random, params);
+  params.depth_multiplier = 1;
+  params.activation = kernels::testing::RandomClampOrNone(random);
+  const int32_t channels = image.dim(-1);
+  const kernels::testing::QuantizedCase c =
+      kernels::testing::RandomQuantizedCase(random, cases.types, 9);
+  tester.Input(kernels::testing::Activations(c, random, image))
+      .Constant(kernels::testing::QuantizedWeights(
+          c, random, {1, rows, columns, channels},
+          kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
+  kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
+  return tester.Output(c.type, c.output());
+}
+
 // Windows one pixel apart over few channels, whose neighbouring outputs are taken as one.
 OpTester FewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases,
                      int32_t channels, int32_t width) {
-  const kernels::testing::QuantizedCase c =
-      kernels::testing::RandomQuantizedCase(random, cases.types, 9);
-  OpTester few("DEPTHWISE_CONV_2D");
-  auto& params = few.params<kernels::DepthwiseConv2DParams>();
-  kernels::testing::RandomWindow(random, params);
-  params.stride_w = params.depth_multiplier = 1;
-  params.activation = kernels::testing::RandomClampOrNone(random);
-  few.Input(kernels::testing::Activations(c, random, {2, 11, width, channels}))
-      .Constant(kernels::testing::QuantizedWeights(
-          c, random, {1, 3, random.Pick({1, 3, 5}), channels},
-          kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
-  kernels::testing::AddIntegerBias(c, few, random, channels, 1);
-  return few.Output(c.type, c.output());
+  OpTester few = AnyWindow(random, cases, {2, 11, width, channels}, 3, random.Pick({1, 3, 5}));
+  few.params<kernels::DepthwiseConv2DParams>().stride_w = 1;
+  return few;
 }
 
 OpTester AnyFewChannels(Random& random, const kernels::testing::QuantizedProductCases& cases) {
@@ -49,21 +58,9 @@ TEST(JitDepthwiseInt8Test, FewExtremeChannelsEqualTheReference) {
 // images of fewer rows than are joined and more.
 TEST(JitDepthwiseInt8Test, JoinedRowsEqualTheReference) {
   const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
-    OpTester tester("DEPTHWISE_CONV_2D");
-    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
-    kernels::testing::RandomWindow(random, params);
-    params.depth_multiplier = 1;
-    params.activation = kernels::testing::RandomClampOrNone(random);
     const int32_t channels = random.Pick({4, 8, 16, 20, 32, 68, 72, 80, 92, 96, 144});
-    const kernels::testing::QuantizedCase c =
-        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
     const auto height = static_cast<int32_t>(random.Int(9, 24));
-    tester.Input(kernels::testing::Activations(c, random, {2, height, 15, channels}))
-        .Constant(kernels::testing::QuantizedWeights(
-            c, random, {1, random.Pick({1, 3, 5}), 3, channels},
-            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
-    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
-    return tester.Output(c.type, c.output());
+    return AnyWindow(random, cases, {2, height, 15, channels}, random.Pick({1, 3, 5}), 3);
   };
   kernels::testing::CompareRandomly(
       200, [&](Random& random) { return make(random, kBytes); },
@@ -92,21 +89,10 @@ TEST(JitDepthwiseInt8Test, TakesFiltersAndBiasesOfRunTime) {
 // Images whose rows of outputs take several calls: of so many rows, or of so many bytes.
 TEST(JitDepthwiseInt8Test, ManyRowsEqualTheReference) {
   const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
-    OpTester tester("DEPTHWISE_CONV_2D");
-    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
-    kernels::testing::RandomWindow(random, params);
-    params.depth_multiplier = 1;
     const int32_t channels = random.Pick({5, 8, 32, 64, 80, 130});
-    const kernels::testing::QuantizedCase c =
-        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
     const auto height = static_cast<int32_t>(random.Int(40, 110));
     const auto width = static_cast<int32_t>(random.Chance(0.2) ? 130 : random.Int(4, 12));
-    tester.Input(kernels::testing::Activations(c, random, {1, height, width, channels}))
-        .Constant(kernels::testing::QuantizedWeights(
-            c, random, {1, random.Pick({2, 3, 7}), 3, channels},
-            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
-    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
-    return tester.Output(c.type, c.output());
+    return AnyWindow(random, cases, {1, height, width, channels}, random.Pick({2, 3, 7}), 3);
   };
   CompareInt8Cases(60, make);
 }
@@ -115,21 +101,9 @@ TEST(JitDepthwiseInt8Test, ManyRowsEqualTheReference) {
 // borders and in them.
 TEST(JitDepthwiseInt8Test, OddFiltersEqualTheReference) {
   const auto make = [](Random& random, const kernels::testing::QuantizedProductCases& cases) {
-    OpTester tester("DEPTHWISE_CONV_2D");
-    auto& params = tester.params<kernels::DepthwiseConv2DParams>();
-    kernels::testing::RandomWindow(random, params);
-    params.depth_multiplier = 1;
-    params.activation = kernels::testing::RandomClampOrNone(random);
     const auto channels = static_cast<int32_t>(random.Int(1, 40));
-    const kernels::testing::QuantizedCase c =
-        kernels::testing::RandomQuantizedCase(random, cases.types, 9);
-    const auto width = static_cast<int32_t>(random.Int(2, 8));
-    tester.Input(kernels::testing::Activations(c, random, {2, 15, 24, channels}))
-        .Constant(kernels::testing::QuantizedWeights(
-            c, random, {1, random.Pick({1, 3, 5}), width, channels},
-            kernels::testing::WeightsQuantization(c, random, channels, 3, false)));
-    kernels::testing::AddIntegerBias(c, tester, random, channels, 1);
-    return tester.Output(c.type, c.output());
+    const auto columns = static_cast<int32_t>(random.Int(2, 8));
+    return AnyWindow(random, cases, {2, 15, 24, channels}, random.Pick({1, 3, 5}), columns);
   };
   CompareInt8Cases(300, make);
 }
