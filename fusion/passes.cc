@@ -44,6 +44,7 @@ constexpr RewriteFunction kRewrites[] = {
     OrderFilters,             //
     SinkReshape,              //
     FoldPadding,              //
+    MoveStrideAhead,          //
     FoldScaleAfter,           //
     FoldScaleBefore,          //
     FuseIntoTail,             //

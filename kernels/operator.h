@@ -26,6 +26,7 @@ struct OperatorDef;
 struct ExtraPadding;
 struct Movement;
 struct ProductDescription;
+struct Window;
 
 // An operator's parameters by value, whatever their type. Padding between fields must be zeroed
 // (value-initialize them), so that equal parameters have equal bytes.
@@ -156,6 +157,10 @@ struct OperatorDef {
   bool places_inputs = false;
   // The padding in its parameters that a PAD before it may become; null where there is none.
   ExtraPadding& (*extra_padding)(Params& params) = nullptr;
+  // The window that it slides over its first input's images, of what infer accepted, and what gives
+  // the parameters the strides and the padding of another one; null where it slides none.
+  Result<Window> (*window)(const OpDescription& op) = nullptr;
+  void (*set_window)(Params& params, const Window& window) = nullptr;
 };
 
 // Checks counts, types and version, then runs the shape rule.

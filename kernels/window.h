@@ -74,6 +74,17 @@ struct WindowRequest {
   bool none_in_too_small = false;
 };
 
+// Gives an operator's parameters the strides of a window, and its padding as that of VALID.
+template <class P, class Params>
+void SetWindow(Params& params, const Window& window) {
+  P& own = params.template as<P>();
+  const auto& [y, x] = window;
+  own.padding = Padding::kValid;
+  own.stride_h = y.stride;
+  own.stride_w = x.stride;
+  own.extra_padding = {.top = y.before, .left = x.before, .bottom = y.after, .right = x.after};
+}
+
 // Sizes and padding as TFLite computes them: SAME gives ceil(input / stride) outputs and splits the
 // padding with the odd one after; VALID gives those windows that fit, none where the input is too
 // small by less than twice the stride. With extra padding, both apply to the padded size. Fails on

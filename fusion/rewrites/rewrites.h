@@ -75,6 +75,11 @@ bool ConvolutionInBlocks(Graph&, NodeId, RewriteContext&);
 // padding; before a maximum pool, too, where no padded value is below zero.
 bool FoldPadding(Graph&, NodeId, RewriteContext&);
 
+// Where windows of one pixel step over the same rows and columns of a value and nobody else reads
+// it, the layers that make it, and the elementwise nodes between, take that step: they leave out
+// what nobody reads. Other operands of such nodes get a STRIDED_SLICE.
+bool MoveStrideAhead(Graph&, NodeId, RewriteContext&);
+
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise
 // convolution or fully connected layer goes into its weights and bias: what batch normalization
 // leaves. Rounding moves by what scaling a weight costs, half a unit in its last place.

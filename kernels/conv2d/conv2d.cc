@@ -146,6 +146,8 @@ const OperatorDef& Conv2DOperator() {
       .extra_padding = [](Params& params) -> ExtraPadding& {
         return params.as<Conv2DParams>().extra_padding;
       },
+      .window = ResolveFilterWindow<Conv2DParams>,
+      .set_window = SetWindow<Conv2DParams>,
   };
   return kDef;
 }

@@ -112,6 +112,8 @@ const OperatorDef& DepthwiseConv2DOperator() {
       .extra_padding = [](Params& params) -> ExtraPadding& {
         return params.as<DepthwiseConv2DParams>().extra_padding;
       },
+      .window = ResolveFilterWindow<DepthwiseConv2DParams>,
+      .set_window = SetWindow<DepthwiseConv2DParams>,
   };
   return kDef;
 }

@@ -82,6 +82,11 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
   def.infer = InferPool;
   def.candidates = kCandidates;
   def.cost = PoolCost;
+  def.window = [](const OpDescription& op) -> Result<Window> {
+    FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+    return shape.window;
+  };
+  def.set_window = SetWindow<PoolParams>;
   def.takes_tail = PoolKindOf(def) != PoolKind::kL2;
   def.selects = PoolKindOf(def) == PoolKind::kMax;
   return def;

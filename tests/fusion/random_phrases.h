@@ -45,7 +45,7 @@ class RandomPhrases {
 
   void Add() {
     const ValueId x = pool_.Recent();
-    switch (Int(0, 10)) {
+    switch (Int(0, 11)) {
       case 0: return pool_.Keep(b_.Conv(x, kChannels, 1));
       case 1: return pool_.Keep(b_.Depthwise(x, 3, Relu(b_.random().Pick({0.0, kRelu}))));
       case 2: return pool_.Keep(Swapped("ADD", x, pool_.Like(x)));
@@ -56,6 +56,7 @@ class RandomPhrases {
       case 7: return pool_.Keep(Turned(x));
       case 8: return pool_.Keep(Moved(x));
       case 9: return pool_.Keep(Scaled(x));
+      case 10: return pool_.Keep(SteppedOver(x));
       default: return pool_.Keep(Chance(0.5) ? Pooled(x) : Enlarged(x));
     }
   }
@@ -133,6 +134,20 @@ class RandomPhrases {
                   {"stride_w", 1},
                   {"stride_h", 1},
                   {"padding", padding}});
+  }
+  // A residual sum of which layers of 1x1 read every second row or column, mostly.
+  ValueId SteppedOver(ValueId x) {
+    const ValueId layer = Chance(0.8) ? b_.Conv(x, kChannels, Chance(0.5) ? 1 : 3) : Padded(x);
+    ValueId sum = Swapped("ADD", layer, Chance(0.8) ? x : b_.Constant({kChannels}));
+    if (Chance(0.5)) sum = b_.Op("RELU", {sum});
+    if (Chance(0.1)) pool_.Keep(sum);
+    const int rows = Int(1, 2), columns = Int(1, 3), other = Chance(0.1) ? 3 : rows;
+    const auto steps = [&](int y) {
+      return Attributes{{"stride_h", y}, {"stride_w", columns}, {"padding", kValid}};
+    };
+    const ValueId one = b_.Conv(sum, kChannels, 1, steps(rows));
+    const ValueId two = b_.Conv(sum, kChannels, Chance(0.9) ? 1 : 2, steps(other));
+    return b_.Op("ADD", {Cut(one), Cut(two)});
   }
   // Cuts x back to the images' size and number of channels.
   ValueId Cut(ValueId x) {
