@@ -11,7 +11,7 @@ from random_quantized import Quantized
 
 # The names of the steps; those that stand more than once are taken more often.
 STEPS = """
-conv conv conv depthwise depthwise padded_conv residual residual transposed dense binary binary binary
+conv conv conv depthwise depthwise padded_conv residual residual stepped_over transposed dense binary binary binary
 unary unary silu hard_swish_parts table extreme reduce prelu normalized difference compare index_of_largest
 float_detour other_type matmul reverse batches mean squeeze_excite layer_norm_parts pool concat concat split split
 slice resize transpose reshape softmax blocks attention runtime_weights tile mirror_pad gather pack

@@ -100,7 +100,15 @@ class Products(RandomValues):
         """x + f(x), in either order, before or after an activation."""
         y = self.conv(x, stride=(1, 1), channels=x.shape[3])
         if y is not None and y.shape == x.shape:
-            self.binary_op(self.pick(["ADD", "ADD", "SUB"]), *self.pick([(x, y), (y, x)]))
+            return self.binary_op(self.pick(["ADD", "ADD", "SUB"]), *self.pick([(x, y), (y, x)]))
+        return None
+
+    def stepped_over(self, x):
+        """A residual sum of which convolutions of 1x1 read every second or third row and column."""
+        total = self.residual(x)
+        step = (self.int(1, 3), self.int(1, 3))
+        for _ in range(self.int(1, 2) if total is not None else 0):
+            self.conv(total, kernel=(1, 1), stride=step)
 
     def transposed(self, x):
         n, h, w, c = x.shape
