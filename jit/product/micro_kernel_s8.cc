@@ -73,7 +73,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   spec.to_the_byte = kernel->format_.to_the_byte;
   const ProductFormatS8& f = kernel->format_;
   const bool one_row = problem->grid.line_rows == 1;
-  const int64_t weights_bytes = problem->channels * kernel->depth_;
+  const int64_t weights_bytes = problem->rights * problem->channels * kernel->depth_;
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
   const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
   const bool reads_narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);

@@ -79,7 +79,8 @@ Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProble
   spec_.a_runs = problem.left_runs;
   spec_.out_step = problem.out.row * problem.out_row_bytes;
   steps_ = spec_.steps();
-  const int64_t weights_bytes = problem.channels * (steps_ + 1) * DepthWalker::kStepBytes;
+  const int64_t weights_bytes =
+      problem.rights * problem.channels * (steps_ + 1) * DepthWalker::kStepBytes;
   const bool one_row = problem.grid.line_rows == 1;
   spec_.rolled = RollsLoops(problem.grid.line_rows, weights_bytes);
   spec_.prefetch_weights = one_row ? problem.fetches_right_ahead : weights_bytes > kWeightsThatStay;

@@ -37,6 +37,9 @@ struct ProductProblem {
   int64_t left_at = 0, out_at = 0;
   int64_t out_row_bytes = 0, out_value_bytes = 0;
   int64_t channels = 0;  // of all groups
+  // Right sides like this product's that its left rows meet by turns, one packed behind the other:
+  // what a run reads of them decides whether it fetches ahead.
+  int64_t rights = 1;
   // Each has its share of the channels, in order, and left values of its own: those of the next
   // group are `group_step` bytes further in every row.
   int64_t groups = 1, group_step = 0;

@@ -28,8 +28,15 @@ double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines
 }
 
 // What transforming a vector of one tile's channels takes, loads and stores beside arithmetic.
-double InputCycles(int outputs) { return outputs == 2 ? 35 : 110; }
-double OutputCycles(int outputs) { return outputs == 2 ? 30 : 85; }
+// Those of stride 2 do little but move: 48 channels take no less time than without, 64 0.92 of it.
+double InputCycles(const WinogradTile& tile) {
+  if (tile.stride == 2) return 100;
+  return tile.outputs == 2 ? 35 : 110;
+}
+double OutputCycles(const WinogradTile& tile) {
+  if (tile.stride == 2) return 80;
+  return tile.outputs == 2 ? 30 : 85;
+}
 
 // The vectors that the transforms take for a tile's channels (channels-inl.h).
 double TransformedVectors(int64_t channels, int64_t lanes) {
@@ -56,26 +63,27 @@ Result<double> PlainCycles(const ProductDescription& conv,
 Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& numbers,
                               const MakeWinogradMicroKernel& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(
-      const auto made, micro_kernel(WinogradDepth(cut), WinogradProducts(cut, cut.chunk_channels)));
+      const auto made, micro_kernel(WinogradDepth(cut), WinogradProduct(cut, cut.chunk_channels)));
   const MicroKernel& kernel = *made;
   const double vectors_in = TransformedVectors(cut.channels_in, kernel.lanes());
   const double vectors_out = TransformedVectors(cut.channels_out, kernel.lanes());
   // Blocks are as good as full; products of the last chunk's channels too.
   const double products =
-      cut.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
+      cut.tile.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
   const double output =
-      OutputCycles(cut.outputs) + numbers.tail_cycles + cut.terms() * numbers.sum_cycles;
-  return products + WeightCycles(cut.terms() * cut.channels_in * cut.channels_out * numbers.bytes) +
+      OutputCycles(cut.tile) + numbers.tail_cycles + cut.tile.terms() * numbers.sum_cycles;
+  const int64_t weights = cut.tile.filters() * cut.channels_in * cut.channels_out * numbers.bytes;
+  return products + WeightCycles(weights) +
          static_cast<double>(cut.tiles) *
-             (vectors_in * InputCycles(cut.outputs) + vectors_out * output);
+             (vectors_in * InputCycles(cut.tile) + vectors_out * output);
 }
 
 // Blocks of nearly equal size that fit the cache and are enough for all threads.
 void ChooseBlocks(int threads, WinogradCut* cut) {
   const int64_t tile_bytes =
-      cut->terms() * (cut->channels_in * cut->value_bytes + cut->chunk_channels * kSum);
+      cut->tile.terms() * (cut->channels_in * cut->value_bytes + cut->chunk_channels * kSum);
   int64_t most = std::clamp(kBlockBytes / tile_bytes, kFewestTiles, kMostTiles);
   if (threads > 1) {
     const int64_t wanted = CeilDiv(kUnitsPerThread * threads, cut->chunks());
@@ -93,32 +101,33 @@ int64_t WinogradCut::term_bytes() const {
 }
 
 int64_t WinogradCut::sums_bytes() const {
-  return static_cast<int64_t>(AlignUp(static_cast<size_t>(terms() * chunk_channels * kSum))) + 64;
+  return static_cast<int64_t>(AlignUp(static_cast<size_t>(tile.terms() * chunk_channels * kSum))) +
+         64;
 }
 
-ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels) {
+ProductProblem WinogradProduct(const WinogradCut& cut, int64_t channels) {
   ProductProblem problem;
-  problem.name = internal::Join("conv winograd ", cut.outputs, 'x', cut.outputs);
+  problem.name = internal::Join("conv winograd ", cut.tile.outputs, 'x', cut.tile.outputs,
+                                cut.tile.stride == 2 ? " stride 2" : "");
   problem.grid = {.line_rows = cut.block_tiles, .lines_per_image = 1, .images = 1};
   problem.left = DenseSteps(problem.grid, cut.channels_in * cut.value_bytes);
   problem.out = DenseSteps(problem.grid, 1);
   problem.out_row_bytes = cut.sums_bytes();
   problem.out_value_bytes = kSum;
-  problem.channels = cut.terms() * channels;
-  problem.groups = cut.terms();
-  problem.group_step = cut.term_bytes();
+  problem.channels = channels;
+  problem.rights = cut.tile.filters();
   return problem;
 }
 
 WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
-                           int outputs, int threads) {
+                           const WinogradTile& tile, int threads) {
   const auto& [y, x] = conv.padding;
-  WinogradCut cut{.outputs = outputs,
+  WinogradCut cut{.tile = tile,
                   .value_bytes = numbers.bytes,
                   .channels_in = conv.channels_in,
                   .channels_out = conv.channels_out,
-                  .tiles_y = CeilDiv(y.output, outputs),
-                  .tiles_x = CeilDiv(x.output, outputs)};
+                  .tiles_y = CeilDiv(y.output, tile.outputs),
+                  .tiles_x = CeilDiv(x.output, tile.outputs)};
   cut.tiles = conv.images * cut.tiles_y * cut.tiles_x;
   // Chunks of nearly equal size, of whole cache lines.
   const int64_t chunks = CeilDiv(conv.channels_out, kChunkChannels);
@@ -128,19 +137,20 @@ WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers
   return cut;
 }
 
-Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
-                                                 const WinogradNumbers& numbers,
-                                                 const MakeWinogradMicroKernel& micro_kernel,
-                                                 const MakeWinogradMicroKernel& plain) {
+Result<std::optional<WinogradTile>> ChooseWinogradTile(const ProductDescription& conv,
+                                                       const WinogradNumbers& numbers,
+                                                       const MakeWinogradMicroKernel& micro_kernel,
+                                                       const MakeWinogradMicroKernel& plain) {
   FUSELITE_ASSIGN_OR_RETURN(double least, PlainCycles(conv, plain));
-  std::optional<int> best;
-  for (const int outputs : numbers.outputs) {
+  std::optional<WinogradTile> best;
+  for (const WinogradTile& tile : numbers.tiles) {
+    if (tile.stride != conv.padding.x.stride) continue;
     FUSELITE_ASSIGN_OR_RETURN(
         const double cycles,
-        WinogradCycles(CutForWinograd(conv, numbers, outputs, 1), numbers, micro_kernel));
+        WinogradCycles(CutForWinograd(conv, numbers, tile, 1), numbers, micro_kernel));
     if (cycles >= least * kWorthwhile) continue;
     least = cycles;
-    best = outputs;
+    best = tile;
   }
   return best;
 }

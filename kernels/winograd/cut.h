@@ -18,29 +18,28 @@ using MakeWinogradMicroKernel = std::function<Result<std::shared_ptr<const Micro
 
 // The numbers that a convolution is computed in, and what is estimated of them.
 struct WinogradNumbers {
-  int64_t bytes = sizeof(float);  // of a transformed input or weight; sums have four
-  std::span<const int> outputs;   // what tiles there are
-  double tail_cycles = 0;         // of a vector of a tile's outputs, beside its transform
-  double sum_cycles = 0;          // of a vector of one term's sums, which passes through L2
+  int64_t bytes = sizeof(float);        // of a transformed input or weight; sums have four
+  std::span<const WinogradTile> tiles;  // that there are
+  double tail_cycles = 0;               // of a vector of a tile's outputs, beside its transform
+  double sum_cycles = 0;                // of a vector of one term's sums, which passes through L2
 };
-inline constexpr int kFloatTiles[] = {2, 4};
+inline constexpr WinogradTile kFloatTiles[] = {{2, 1}, {4, 1}, {2, 2}};
 // 64x64 outputs of 64 channels take 60 microseconds longer than transforms and products by
 // themselves, be they of 3 or of 16 channels (Zen 3): those of 3 are faster without.
-inline constexpr WinogradNumbers kWinogradFloats = {.outputs = kFloatTiles, .sum_cycles = 3};
+inline constexpr WinogradNumbers kWinogradFloats = {.tiles = kFloatTiles, .sum_cycles = 3};
 
 // Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the
 // output in chunks. A unit of work is a block times a chunk, and chunks run fastest: a block's
 // inputs are transformed once for the chunks that follow each other and stay in the cache, as do
 // the sums of a chunk until they are transformed back.
 struct WinogradCut {
-  int outputs = 2;                      // of a tile along each axis
+  WinogradTile tile;
   int64_t value_bytes = sizeof(float);  // WinogradNumbers::bytes
   int64_t channels_in = 0, channels_out = 0;
   int64_t tiles_y = 0, tiles_x = 0, tiles = 0;  // of an image, and of all together
   int64_t block_tiles = 0;                      // the last block may have fewer
   int64_t chunk_channels = 0;                   // the last chunk may have fewer
 
-  int terms() const { return WinogradTerms(outputs); }
   int64_t blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
   int64_t chunks() const { return (channels_out + chunk_channels - 1) / chunk_channels; }
   // The transformed inputs of a block, tile by tile, term by term: bytes from one term to the next.
@@ -51,21 +50,21 @@ struct WinogradCut {
   int64_t sums_bytes() const;
 };
 
-// The cut with tiles of 2x2 or 4x4 outputs, for so many threads.
+// The cut into such tiles, for so many threads.
 WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
-                           int outputs, int threads);
+                           const WinogradTile& tile, int threads);
 
-// The tile size that takes the fewest cycles, the bytes of the weights included; nothing where a
-// plain product, by the micro-kernel that `plain` makes, takes fewer. It does not depend on the
-// number of threads, since results must not.
-Result<std::optional<int>> ChooseWinogradOutputs(const ProductDescription& conv,
-                                                 const WinogradNumbers& numbers,
-                                                 const MakeWinogradMicroKernel& micro_kernel,
-                                                 const MakeWinogradMicroKernel& plain);
+// The tile of the convolution's stride that takes the fewest cycles, the bytes of the weights
+// included; nothing where a plain product, by the micro-kernel that `plain` makes, takes fewer. It
+// does not depend on the number of threads, since results must not.
+Result<std::optional<WinogradTile>> ChooseWinogradTile(const ProductDescription& conv,
+                                                       const WinogradNumbers& numbers,
+                                                       const MakeWinogradMicroKernel& micro_kernel,
+                                                       const MakeWinogradMicroKernel& plain);
 
-// The products of one block with `channels` channels of the output: a group for each term, of which
-// the block's tiles are the rows. `DepthRuns` of its rows are channels_in values.
-ProductProblem WinogradProducts(const WinogradCut& cut, int64_t channels);
+// The product of one term of a block, whose tiles are the rows, with `channels` channels of the
+// output. `DepthRuns` of its rows are channels_in values.
+ProductProblem WinogradProduct(const WinogradCut& cut, int64_t channels);
 inline DepthRuns WinogradDepth(const WinogradCut& cut) {
   DepthRuns depth;
   depth.runs = {{0, cut.channels_in}};

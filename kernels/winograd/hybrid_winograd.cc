@@ -87,7 +87,7 @@ Result<ProductDescription> Describe(const OpDescription& op) {
                        DataTypeName(op.inputs[0].type), " by ", DataTypeName(weights), " to ",
                        DataTypeName(op.outputs[0].type));
   }
-  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op));
+  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op, kIntegerTiles));
   if (!conv.hybrid || conv.hybrid->scale_per_row || conv.hybrid->scales_terms) {
     return Unsupported("Winograd's algorithm takes images with one scale each");
   }

@@ -14,7 +14,7 @@
 
 namespace fuselite::kernels {
 
-inline constexpr int kIntegerTileTerms = WinogradTerms(2);
+inline constexpr int kIntegerTileTerms = WinogradTile{2, 1}.terms();
 
 // Integers as they lie in memory: int8, uint8, or int16 within +-255.
 struct WinogradValues {

@@ -8,9 +8,9 @@ namespace fuselite::kernels {
 Status CheckIntegerWinogradPays(const ProductDescription& conv,
                                 const MakeWinogradMicroKernel& micro_kernel,
                                 const MakeWinogradMicroKernel& plain) {
-  FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
-                            ChooseWinogradOutputs(conv, kWinogradIntegers, micro_kernel, plain));
-  if (outputs) return Status();
+  FUSELITE_ASSIGN_OR_RETURN(const std::optional<WinogradTile> tile,
+                            ChooseWinogradTile(conv, kWinogradIntegers, micro_kernel, plain));
+  if (tile) return Status();
   return Unsupported("Winograd's algorithm would take longer than a plain product");
 }
 
@@ -47,12 +47,12 @@ void IntegerWinogradKernel::TransformInput(const std::byte* const* pixels, std::
 }
 
 void IntegerWinogradKernel::TransformFilter(const std::byte* taps, std::byte* to,
-                                            int64_t term_bytes) const {
+                                            int64_t filter_bytes) const {
   transforms_->filter({.values = filters_,
                        .taps = taps,
                        .channels = cut().channels_in,
                        .to = reinterpret_cast<int16_t*>(to),
-                       .term_step = term_bytes / kWinogradIntegers.bytes});
+                       .term_step = filter_bytes / kWinogradIntegers.bytes});
 }
 
 void IntegerWinogradKernel::Finish(const KernelArgs& args, const Tiles& tiles, int64_t chunk,

@@ -12,9 +12,9 @@ namespace fuselite::kernels {
 
 // What the vectorized tail takes to bring a tile's four vectors of sums to bytes, measured in
 // layers of 16 and 32 channels.
-inline constexpr int kIntegerTiles[] = {2};
+inline constexpr WinogradTile kIntegerTiles[] = {{2, 1}};
 inline constexpr WinogradNumbers kWinogradIntegers = {
-    .bytes = sizeof(int16_t), .outputs = kIntegerTiles, .tail_cycles = 95};
+    .bytes = sizeof(int16_t), .tiles = kIntegerTiles, .tail_cycles = 95};
 
 // Refuses where a plain product, whose micro-kernel `plain` makes, is estimated to take less time.
 Status CheckIntegerWinogradPays(const ProductDescription& conv,
@@ -49,7 +49,7 @@ class IntegerWinogradKernel : public WinogradKernel {
   size_t finish_bytes() const override;
   void TransformInput(const std::byte* const* pixels, std::byte* to,
                       int64_t term_bytes) const override;
-  void TransformFilter(const std::byte* taps, std::byte* to, int64_t term_bytes) const override;
+  void TransformFilter(const std::byte* taps, std::byte* to, int64_t filter_bytes) const override;
   void Finish(const KernelArgs& args, const Tiles& tiles, int64_t chunk, const std::byte* sums,
               std::byte* scratch) const override;
 
@@ -63,7 +63,8 @@ Result<KernelPlan> PlanIntegerKernel(const OpDescription& op, const PlanContext&
                                      const ProductDescription& conv,
                                      const MakeWinogradMicroKernel& micro_kernel) {
   Derived draft;
-  const WinogradCut cut = CutForWinograd(conv, kWinogradIntegers, 2, context.threads);
+  const WinogradCut cut =
+      CutForWinograd(conv, kWinogradIntegers, kIntegerTiles[0], context.threads);
   FUSELITE_RETURN_IF_ERROR(draft.Plan(op, context, conv, cut, micro_kernel));
   return KernelPlan::Of(std::move(draft),
                         [](Derived& kernel, const OpDescription& described,

@@ -13,7 +13,7 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-constexpr int kSide = WinogradInputs(2);
+constexpr int kSide = WinogradTile{2, 1}.inputs();
 
 // The matrices along one axis: x[0], x[step], ...
 template <class V>

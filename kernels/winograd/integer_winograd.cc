@@ -67,7 +67,7 @@ Result<ProductDescription> Describe(const OpDescription& op) {
   if (op.has_input(2) && op.inputs[2].type != DataType::kInt32) {
     return Unsupported("does not take a bias of ", DataTypeName(op.inputs[2].type));
   }
-  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op));
+  FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, DescribeWinograd(op, kIntegerTiles));
   const WinogradValues filters = ValuesOf(op.inputs[1]);
   const bool is_signed = filters.type == DataType::kInt8 && filters.zero_point == 0;
   FUSELITE_RETURN_IF_ERROR(CheckIntegerSums(conv.channels_in, is_signed ? 128 : 255));

@@ -19,15 +19,19 @@ constexpr float kP = 0.625f, kP2 = kP * kP, kP3 = kP2 * kP;
 constexpr float kQ = 1.5f, kQ2 = kQ * kQ, kQ3 = kQ2 * kQ;
 
 // B^T of one axis: d[0], d[step], ... become the terms of that axis.
-template <int kOutputs, class D, class V>
+template <WinogradTile kTile, class D, class V>
 HWY_INLINE void InputAxis(D d, V* HWY_RESTRICT x, int step) {
   const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
-  if constexpr (kOutputs == 2) {
+  if constexpr (kTile == WinogradTile{2, 1}) {
     const V d1 = at(1), d2 = at(2);
     at(0) = hn::Sub(at(0), d2);
     at(1) = hn::Add(d1, d2);
     at(2) = hn::Sub(d2, d1);
     at(3) = hn::Sub(at(3), d1);
+  } else if constexpr (kTile == WinogradTile{2, 2}) {
+    const V d2 = at(2);
+    at(0) = hn::Sub(at(0), d2);
+    at(4) = hn::Sub(at(4), d2);
   } else {
     const V p = hn::Set(d, kP), p2 = hn::Set(d, kP2), q = hn::Set(d, kQ), q2 = hn::Set(d, kQ2);
     const V sum = hn::Set(d, kP2 + kQ2), product = hn::Set(d, kP2 * kQ2);
@@ -43,14 +47,17 @@ HWY_INLINE void InputAxis(D d, V* HWY_RESTRICT x, int step) {
   }
 }
 
-// A^T of one axis: the first kOutputs of x[0], x[step], ... become the outputs.
-template <int kOutputs, class D, class V>
+// A^T of one axis: the first of x[0], x[step], ... become the outputs.
+template <WinogradTile kTile, class D, class V>
 HWY_INLINE void OutputAxis(D d, V* HWY_RESTRICT x, int step) {
   const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
-  if constexpr (kOutputs == 2) {
+  if constexpr (kTile == WinogradTile{2, 1}) {
     const V sum = hn::Add(at(1), at(2)), difference = hn::Sub(at(1), at(2));
     at(0) = hn::Add(at(0), sum);
     at(1) = hn::Add(difference, at(3));
+  } else if constexpr (kTile == WinogradTile{2, 2}) {
+    at(0) = hn::Add(hn::Add(at(0), at(2)), at(1));
+    at(1) = hn::Add(hn::Add(at(2), at(4)), at(3));
   } else {
     const V sum_p = hn::Add(at(1), at(2)), difference_p = hn::Sub(at(1), at(2));
     const V sum_q = hn::Add(at(3), at(4)), difference_q = hn::Sub(at(3), at(4));
@@ -65,7 +72,7 @@ HWY_INLINE void OutputAxis(D d, V* HWY_RESTRICT x, int step) {
 // G of one axis: the three of x[0], x[step], ... become the terms of that axis. Row i of G is 1, p,
 // p^2 of the i-th point over the product of its distances to the other finite ones; infinity's is
 // the last.
-template <int kOutputs, class D, class V>
+template <WinogradTile kTile, class D, class V>
 HWY_INLINE void FilterAxis(D d, V* HWY_RESTRICT x, int step) {
   const auto at = [&](int i) HWY_ATTR -> V& { return x[i * step]; };
   const V g0 = at(0), g1 = at(1), g2 = at(2);
@@ -76,9 +83,13 @@ HWY_INLINE void FilterAxis(D d, V* HWY_RESTRICT x, int step) {
     at(i) = hn::Add(even, odd);
     at(i + 1) = hn::Sub(even, odd);
   };
-  if constexpr (kOutputs == 2) {
+  if constexpr (kTile == WinogradTile{2, 1}) {
     pair(1, 1, 0.5);
     at(3) = g2;
+  } else if constexpr (kTile == WinogradTile{2, 2}) {
+    at(1) = hn::Add(g0, g2);
+    at(2) = g2;
+    at(3) = g1;
   } else {
     constexpr double kPP = double{kP} * kP, kQQ = double{kQ} * kQ;
     pair(1, kP, 1 / (2 * kPP * (kPP - kQQ)));
@@ -89,42 +100,42 @@ HWY_INLINE void FilterAxis(D d, V* HWY_RESTRICT x, int step) {
 }
 
 // The channels [c, c + lanes), here and below.
-template <int kOutputs, class D>
+template <WinogradTile kTile, class D>
 HWY_INLINE void FilterChannels(D d, const WinogradFilter& filter, int64_t c) {
-  constexpr int kInputs = WinogradInputs(kOutputs);
+  constexpr int kFilters = kTile.axis_filters();
   const hn::Rebind<float, D> floats;
-  hn::Vec<D> x[kInputs * kInputs];
+  hn::Vec<D> x[kFilters * kFilters];
 #pragma GCC unroll 3
   for (int j = 0; j < kWinogradFilter; ++j) {
 #pragma GCC unroll 3
     for (int i = 0; i < kWinogradFilter; ++i) {
       const float* tap = filter.taps + (i * kWinogradFilter + j) * filter.channels + c;
-      x[i * kInputs + j] = hn::PromoteTo(d, hn::LoadU(floats, tap));
+      x[i * kFilters + j] = hn::PromoteTo(d, hn::LoadU(floats, tap));
     }
-    FilterAxis<kOutputs>(d, x + j, kInputs);
+    FilterAxis<kTile>(d, x + j, kFilters);
   }
 #pragma GCC unroll 6
-  for (int i = 0; i < kInputs; ++i) {
-    FilterAxis<kOutputs>(d, x + i * kInputs, 1);
+  for (int i = 0; i < kFilters; ++i) {
+    FilterAxis<kTile>(d, x + i * kFilters, 1);
 #pragma GCC unroll 6
-    for (int j = 0; j < kInputs; ++j) {
-      hn::StoreU(hn::DemoteTo(floats, x[i * kInputs + j]), floats,
-                 filter.to + (i * kInputs + j) * filter.term_step + c);
+    for (int j = 0; j < kFilters; ++j) {
+      hn::StoreU(hn::DemoteTo(floats, x[i * kFilters + j]), floats,
+                 filter.to + (i * kFilters + j) * filter.filter_step + c);
     }
   }
 }
 
-template <int kOutputs, class D>
+template <WinogradTile kTile, class D>
 HWY_INLINE void InputChannels(D d, const WinogradInput& tile, int64_t c) {
-  constexpr int kInputs = WinogradInputs(kOutputs);
+  constexpr int kInputs = kTile.inputs();
   hn::Vec<D> x[kInputs * kInputs];
 #pragma GCC unroll 36
   for (int i = 0; i < kInputs * kInputs; ++i) x[i] = hn::LoadU(d, tile.pixels[i] + c);
 #pragma GCC unroll 6
-  for (int i = 0; i < kInputs; ++i) InputAxis<kOutputs>(d, x + i, kInputs);
+  for (int i = 0; i < kInputs; ++i) InputAxis<kTile>(d, x + i, kInputs);
 #pragma GCC unroll 6
   for (int i = 0; i < kInputs; ++i) {
-    InputAxis<kOutputs>(d, x + i * kInputs, 1);
+    InputAxis<kTile>(d, x + i * kInputs, 1);
 #pragma GCC unroll 6
     for (int j = 0; j < kInputs; ++j) {
       hn::StoreU(x[i * kInputs + j], d, tile.to + (i * kInputs + j) * tile.term_step + c);
@@ -132,53 +143,55 @@ HWY_INLINE void InputChannels(D d, const WinogradInput& tile, int64_t c) {
   }
 }
 
-template <int kOutputs, class D>
+template <WinogradTile kTile, class D>
 HWY_INLINE void OutputChannels(D d, const WinogradOutput& tile, int64_t c) {
-  constexpr int kInputs = WinogradInputs(kOutputs);
+  constexpr int kInputs = kTile.inputs();
   hn::Vec<D> x[kInputs * kInputs];
 #pragma GCC unroll 36
   for (int i = 0; i < kInputs * kInputs; ++i) {
     x[i] = hn::LoadU(d, tile.sums + i * tile.term_step + c);
   }
 #pragma GCC unroll 6
-  for (int i = 0; i < kInputs; ++i) OutputAxis<kOutputs>(d, x + i, kInputs);
+  for (int i = 0; i < kInputs; ++i) OutputAxis<kTile>(d, x + i, kInputs);
   const auto bias = tile.bias == nullptr ? hn::Zero(d) : hn::LoadU(d, tile.bias + c);
   const auto min = hn::Set(d, tile.min), max = hn::Set(d, tile.max);
 #pragma GCC unroll 4
-  for (int i = 0; i < kOutputs; ++i) {
-    OutputAxis<kOutputs>(d, x + i * kInputs, 1);
+  for (int i = 0; i < kTile.outputs; ++i) {
+    OutputAxis<kTile>(d, x + i * kInputs, 1);
 #pragma GCC unroll 4
-    for (int j = 0; j < kOutputs; ++j) {
+    for (int j = 0; j < kTile.outputs; ++j) {
       const auto y = hn::Add(x[i * kInputs + j], bias);
-      hn::StoreU(StdMin(StdMax(y, min), max), d, tile.pixels[i * kOutputs + j] + c);
+      hn::StoreU(StdMin(StdMax(y, min), max), d, tile.pixels[i * kTile.outputs + j] + c);
     }
   }
 }
 
-template <int kOutputs>
+template <WinogradTile kTile>
 void TransformInput(const WinogradInput& tile) {
   ForChannels<float>(tile.channels,
-                     [&](auto d, int64_t c) HWY_ATTR { InputChannels<kOutputs>(d, tile, c); });
+                     [&](auto d, int64_t c) HWY_ATTR { InputChannels<kTile>(d, tile, c); });
 }
 
-template <int kOutputs>
+template <WinogradTile kTile>
 void TransformOutput(const WinogradOutput& tile) {
   ForChannels<float>(tile.channels,
-                     [&](auto d, int64_t c) HWY_ATTR { OutputChannels<kOutputs>(d, tile, c); });
+                     [&](auto d, int64_t c) HWY_ATTR { OutputChannels<kTile>(d, tile, c); });
 }
 
-template <int kOutputs>
+template <WinogradTile kTile>
 void TransformFilter(const WinogradFilter& filter) {
   ForChannels<double>(filter.channels,
-                      [&](auto d, int64_t c) HWY_ATTR { FilterChannels<kOutputs>(d, filter, c); });
+                      [&](auto d, int64_t c) HWY_ATTR { FilterChannels<kTile>(d, filter, c); });
 }
 
-const WinogradTransforms* Transforms(int outputs) {
-  static constexpr WinogradTransforms kTwo = {TransformInput<2>, TransformOutput<2>,
-                                              TransformFilter<2>};
-  static constexpr WinogradTransforms kFour = {TransformInput<4>, TransformOutput<4>,
-                                               TransformFilter<4>};
-  return outputs == 2 ? &kTwo : &kFour;
+template <WinogradTile kTile>
+constexpr WinogradTransforms kTransformsOf = {TransformInput<kTile>, TransformOutput<kTile>,
+                                              TransformFilter<kTile>};
+
+const WinogradTransforms* Transforms(const WinogradTile& tile) {
+  if (tile.stride == 2) return &kTransformsOf<WinogradTile{2, 2}>;
+  return tile.outputs == 2 ? &kTransformsOf<WinogradTile{2, 1}>
+                           : &kTransformsOf<WinogradTile{4, 1}>;
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -188,10 +201,10 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace fuselite::kernels {
 
-const WinogradTransforms* FindWinogradTransforms(int outputs, Isa isa) {
+const WinogradTransforms* FindWinogradTransforms(const WinogradTile& tile, Isa isa) {
   static constexpr auto kTransforms = FUSELITE_SIMD_TABLE(Transforms);
   auto* const transforms = kTransforms.For(isa);
-  return transforms == nullptr ? nullptr : transforms(outputs);
+  return transforms == nullptr ? nullptr : transforms(tile);
 }
 
 }  // namespace fuselite::kernels

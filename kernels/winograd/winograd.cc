@@ -14,7 +14,7 @@ class FloatWinograd final : public WinogradKernel {
               const WinogradCut& cut, const MakeWinogradMicroKernel& micro_kernel) {
     FUSELITE_ASSIGN_OR_RETURN(tail_, MakeFloatTail(op, conv.activation));
     apply_tail_ = ApplyTail(context.isa);
-    transforms_ = FindWinogradTransforms(cut.outputs, context.isa);
+    transforms_ = FindWinogradTransforms(cut.tile, context.isa);
     if (transforms_ == nullptr) return NoVectorTarget(context.isa);
     out_pitch_ = op.outputs[0].pitch();
     biased_ = op.has_input(2);
@@ -31,7 +31,7 @@ class FloatWinograd final : public WinogradKernel {
   void TransformInput(const std::byte* const* pixels, std::byte* to,
                       int64_t term_bytes) const override {
     WinogradInput tile;
-    for (int i = 0; i < cut().terms(); ++i) {
+    for (int i = 0; i < cut().tile.terms(); ++i) {
       tile.pixels[i] = reinterpret_cast<const float*>(pixels[i]);
     }
     tile.channels = cut().channels_in;
@@ -40,11 +40,11 @@ class FloatWinograd final : public WinogradKernel {
     transforms_->input(tile);
   }
 
-  void TransformFilter(const std::byte* taps, std::byte* to, int64_t term_bytes) const override {
+  void TransformFilter(const std::byte* taps, std::byte* to, int64_t filter_bytes) const override {
     transforms_->filter({.taps = reinterpret_cast<const float*>(taps),
                          .channels = cut().channels_in,
                          .to = reinterpret_cast<float*>(to),
-                         .term_step = term_bytes / kFloat});
+                         .filter_step = filter_bytes / kFloat});
   }
 
   void Finish(const KernelArgs& args, const Tiles& tiles, int64_t chunk, const std::byte* sums,
@@ -62,8 +62,8 @@ class FloatWinograd final : public WinogradKernel {
       tile.sums = reinterpret_cast<const float*>(sums);
       const Place place = PlaceOf(t);
       float** pixel = tile.pixels;
-      for (int64_t oy = place.y; oy < place.y + cut().outputs; ++oy) {
-        for (int64_t ox = place.x; ox < place.x + cut().outputs; ++ox) {
+      for (int64_t oy = place.y; oy < place.y + cut().tile.outputs; ++oy) {
+        for (int64_t ox = place.x; ox < place.x + cut().tile.outputs; ++ox) {
           const bool wanted = oy < y.output && ox < x.output;
           *pixel++ = wanted ? OutputAt(args, RowOf(place.image, oy, ox), channel) : unwanted;
         }
@@ -111,7 +111,7 @@ Result<ProductDescription> Describe(const OpDescription& op, const PlanContext& 
       return Unsupported("Winograd's algorithm is for float32, not ", DataTypeName(type));
     }
   }
-  return DescribeWinograd(op);
+  return DescribeWinograd(op, kFloatTiles);
 }
 
 }  // namespace
@@ -120,16 +120,17 @@ Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& cont
                                 const MakeWinogradMicroKernel& micro_kernel,
                                 const MakeWinogradMicroKernel& plain) {
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op, context));
-  FUSELITE_ASSIGN_OR_RETURN(const std::optional<int> outputs,
-                            ChooseWinogradOutputs(conv, kWinogradFloats, micro_kernel, plain));
-  if (!outputs) return Unsupported("Winograd's algorithm would take longer than a plain product");
-  return PlanWinogradWith(op, context, *outputs, micro_kernel);
+  FUSELITE_ASSIGN_OR_RETURN(const std::optional<WinogradTile> tile,
+                            ChooseWinogradTile(conv, kWinogradFloats, micro_kernel, plain));
+  if (!tile) return Unsupported("Winograd's algorithm would take longer than a plain product");
+  return PlanWinogradWith(op, context, tile->outputs, micro_kernel);
 }
 
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
                                     int outputs, const MakeWinogradMicroKernel& micro_kernel) {
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription conv, Describe(op, context));
-  const WinogradCut cut = CutForWinograd(conv, kWinogradFloats, outputs, context.threads);
+  const WinogradCut cut =
+      CutForWinograd(conv, kWinogradFloats, {outputs, conv.padding.x.stride}, context.threads);
   FloatWinograd draft;
   FUSELITE_RETURN_IF_ERROR(draft.Plan(op, context, conv, cut, micro_kernel));
   return KernelPlan::Of(std::move(draft),

@@ -8,14 +8,15 @@
 namespace fuselite::kernels {
 
 // The convolution with another order of sums than a plain product's, so not for precision=strict.
-// float32, 3x3 windows of stride 1 without dilation or groups, constant filters. Refuses, besides,
-// where a plain product is estimated to take less time.
-// `plain` makes the micro-kernel of that product.
+// float32, 3x3 windows of stride 1 or 2 without dilation or groups, constant filters. Refuses,
+// besides, where a plain product is estimated to take less time. `plain` makes the micro-kernel of
+// that product.
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,
                                 const MakeWinogradMicroKernel& micro_kernel,
                                 const MakeWinogradMicroKernel& plain);
 
-// As PlanWinograd(), with tiles of `outputs` x `outputs`, 2 or 4, whatever it takes.
+// As PlanWinograd(), with tiles of `outputs` x `outputs`, whatever it takes: 2, or with a stride of
+// 1 also 4.
 Result<KernelPlan> PlanWinogradWith(const OpDescription& op, const PlanContext& context,
                                     int outputs, const MakeWinogradMicroKernel& micro_kernel);
 

@@ -35,7 +35,7 @@ Status WinogradKernel::PlanProducts(const WinogradCut& cut, WinogradSides sides,
   filter_bytes_ = kWinogradFilter * kWinogradFilter * cut.channels_in * sides_.filter_value_bytes;
   const int64_t last = cut.channels_out - (cut.chunks() - 1) * cut.chunk_channels;
   for (const int64_t channels : {cut.chunk_channels, last}) {
-    ProductProblem problem = WinogradProducts(cut, channels);
+    ProductProblem problem = WinogradProduct(cut, channels);
     FUSELITE_ASSIGN_OR_RETURN(auto kernel, micro_kernel(WinogradDepth(cut), problem));
     FUSELITE_ASSIGN_OR_RETURN(Product product,
                               Product::Plan(std::move(problem), std::move(kernel), 1));
@@ -43,6 +43,10 @@ Status WinogradKernel::PlanProducts(const WinogradCut& cut, WinogradSides sides,
     if (last == cut.chunk_channels) break;
   }
   name_ = products_.front().name();
+  for (int term = 0; term < cut.tile.terms(); ++term) {
+    turns_.push_back({term, cut.tile.FilterOf(term)});
+  }
+  std::ranges::stable_sort(turns_, {}, &Turn::filter);
   phases_ = sides_.images->phases();
   phases_.push_back(
       {.units = cut_.blocks() * cut_.chunks(), .grain = grain_of_own_phase(), .run = nullptr});
@@ -69,7 +73,7 @@ Status WinogradKernel::Build(const OpDescription& op, const BuildContext& contex
 }
 
 int64_t WinogradKernel::grain_of_own_phase() const {
-  const double unit = static_cast<double>(cut_.block_tiles * cut_.terms() * cut_.channels_in) *
+  const double unit = static_cast<double>(cut_.block_tiles * cut_.tile.terms() * cut_.channels_in) *
                       static_cast<double>(cut_.chunk_channels);
   return std::max<int64_t>(1, static_cast<int64_t>(kGrainMultiplies / unit));
 }
@@ -95,36 +99,41 @@ void WinogradKernel::RunUnits(const KernelArgs& args, int64_t begin, int64_t end
 }
 
 size_t WinogradKernel::PackedBytes() const {
-  return static_cast<size_t>(cut_.chunks() - 1) * AlignUp(products_.front().packed_bytes()) +
-         products_.back().packed_bytes();
+  return static_cast<size_t>(cut_.chunks() - 1) * ChunkBytes(products_.front()) +
+         ChunkBytes(products_.back());
 }
 
 std::string WinogradKernel::Layout() const {
-  std::string layout = internal::Join("winograd ", transform_, ' ', cut_.outputs, " k",
-                                      cut_.channels_in, " n", cut_.channels_out);
+  std::string layout =
+      internal::Join("winograd ", transform_, ' ', cut_.tile.outputs, '/', cut_.tile.stride, " k",
+                     cut_.channels_in, " n", cut_.channels_out);
   for (const Product& product : products_) layout += ' ' + product.layout();
   return layout;
 }
 
 void WinogradKernel::Pack(const std::byte* filters, std::byte* to) const {
-  std::vector<std::byte> terms;
+  std::vector<std::byte> transformed;
   const int64_t row = cut_.channels_in * cut_.value_bytes;
   for (int64_t chunk = 0; chunk < cut_.chunks(); ++chunk) {
     const Product& product = ProductOf(chunk);
     const int64_t first = chunk * cut_.chunk_channels, count = ChannelsOf(chunk);
-    terms.resize(static_cast<size_t>(cut_.terms() * count * row));
+    transformed.resize(static_cast<size_t>(cut_.tile.filters() * count * row));
     for (int64_t n = 0; n < count; ++n) {
-      TransformFilter(filters + (first + n) * filter_bytes_, terms.data() + n * row, count * row);
+      TransformFilter(filters + (first + n) * filter_bytes_, transformed.data() + n * row,
+                      count * row);
     }
-    product.Pack({terms.data(), 1, cut_.channels_in, nullptr}, to, 0, product.panels());
-    to += AlignUp(product.packed_bytes());
+    const std::byte* from = transformed.data();
+    for (int f = 0; f < cut_.tile.filters(); ++f, from += count * row) {
+      product.Pack({from, 1, cut_.channels_in, nullptr}, to, 0, product.panels());
+      to += AlignUp(product.packed_bytes());
+    }
   }
 }
 
 void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles) const {
   const auto& [y, x] = window();
   const std::byte* const images = places_.Pixels(args);
-  const int inputs = WinogradInputs(cut_.outputs);
+  const int inputs = cut_.tile.inputs(), stride = cut_.tile.stride;
   std::byte* to = args.scratch;
   for (int64_t t = tiles.first; t < tiles.last; ++t, to += cut_.channels_in * cut_.value_bytes) {
     const Place place = PlaceOf(t);
@@ -132,10 +141,10 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
     const std::byte* pixels[kMaxWinogradTerms];
     const std::byte** pixel = pixels;
     for (int i = 0; i < inputs; ++i) {
-      const int64_t iy = place.y - y.before + i;
+      const int64_t iy = place.y * stride - y.before + i;
       const bool inside = iy >= 0 && iy < y.input;
       for (int j = 0; j < inputs; ++j) {
-        const int64_t ix = place.x - x.before + j;
+        const int64_t ix = place.x * stride - x.before + j;
         *pixel++ = inside && ix >= 0 && ix < x.input ? image + iy * memory_.row + ix * memory_.pixel
                                                      : sides_.padding.data();
       }
@@ -148,26 +157,37 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
 // ignored.
 void WinogradKernel::Multiply(const KernelArgs& args, const Tiles& tiles, int64_t chunk) const {
   const Product& product = ProductOf(chunk);
-  void* const sums[] = {args.scratch + sums_at()};
-  const KernelArgs inner{args.inputs, sums, nullptr, nullptr};
-  const ProductOperands operands{
-      .args = inner,
-      .left = args.scratch,
-      .panels =
-          packed_->data() + static_cast<size_t>(chunk) * AlignUp(products_.front().packed_bytes())};
+  const std::byte* const packed =
+      packed_->data() + static_cast<size_t>(chunk) * ChunkBytes(products_.front());
+  const auto filter_bytes = static_cast<int64_t>(AlignUp(product.packed_bytes()));
+  const int64_t sum_bytes = ChannelsOf(chunk) * product.problem().out_value_bytes;
   const int64_t rows = product.tiling().rows;
   const int64_t count = (tiles.last - tiles.first + rows - 1) / rows;
   const EnteredMicroKernel entered(product.kernel());
-  for (int64_t panel = 0; panel < product.panels(); ++panel) {
-    product.RunTiles(operands, 0, 0, count, panel);
+  for (const auto& [term, filter] : turns_) {
+    void* const sums[] = {args.scratch + sums_at() + term * sum_bytes};
+    const KernelArgs inner{args.inputs, sums, nullptr, nullptr};
+    const ProductOperands operands{.args = inner,
+                                   .left = args.scratch + term * cut_.term_bytes(),
+                                   .panels = packed + filter * filter_bytes};
+    for (int64_t panel = 0; panel < product.panels(); ++panel) {
+      product.RunTiles(operands, 0, 0, count, panel);
+    }
   }
 }
 
-Result<ProductDescription> DescribeWinograd(const OpDescription& op) {
+Result<ProductDescription> DescribeWinograd(const OpDescription& op,
+                                            std::span<const WinogradTile> tiles) {
   FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, op.op->product(op));
-  for (const WindowAxis& axis : {conv.padding.y, conv.padding.x}) {
-    if (axis.filter == kWinogradFilter && axis.stride == 1 && axis.dilation == 1) continue;
-    return Unsupported("Winograd's algorithm is for 3x3 windows of stride 1");
+  const auto& [y, x] = conv.padding;
+  for (const WindowAxis& axis : {y, x}) {
+    if (axis.filter == kWinogradFilter && axis.dilation == 1) continue;
+    return Unsupported("Winograd's algorithm is for 3x3 windows");
+  }
+  const auto steps = [&, &x = x](const WinogradTile& tile) { return tile.stride == x.stride; };
+  if (y.stride != x.stride || std::ranges::none_of(tiles, steps)) {
+    return Unsupported("there is no Winograd's algorithm for strides of ", y.stride, " and ",
+                       x.stride);
   }
   if (conv.groups != 1) return Unsupported("Winograd's algorithm is for one group");
   if (!op.inputs[1].constant()) return Unsupported("filters are known only at run time");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -49,8 +50,9 @@ class WinogradKernel : public PhasedKernel {
   // t * term_bytes behind `to`.
   virtual void TransformInput(const std::byte* const* pixels, std::byte* to,
                               int64_t term_bytes) const = 0;
-  // One channel's filter, likewise.
-  virtual void TransformFilter(const std::byte* taps, std::byte* to, int64_t term_bytes) const = 0;
+  // One channel's filter: what WinogradTile::filters() counts, likewise.
+  virtual void TransformFilter(const std::byte* taps, std::byte* to,
+                               int64_t filter_bytes) const = 0;
   // From the sums of a block to the outputs of a chunk of channels: those of each tile are
   // cut().sums_bytes() apart, its terms as far as the chunk has channels. `scratch` has
   // finish_bytes().
@@ -62,8 +64,8 @@ class WinogradKernel : public PhasedKernel {
   const WinogradCut& cut() const { return cut_; }
   Place PlaceOf(int64_t tile) const {
     const int64_t row = tile / cut_.tiles_x;
-    return {row / cut_.tiles_y, row % cut_.tiles_y * cut_.outputs,
-            tile % cut_.tiles_x * cut_.outputs};
+    return {row / cut_.tiles_y, row % cut_.tiles_y * cut_.tile.outputs,
+            tile % cut_.tiles_x * cut_.tile.outputs};
   }
   // Pixels of the output, as its tail counts them.
   int64_t RowOf(int64_t image, int64_t oy, int64_t ox) const {
@@ -84,8 +86,8 @@ class WinogradKernel : public PhasedKernel {
       const int64_t next = std::min(tiles.last, (first / cut_.tiles_x + 1) * cut_.tiles_x);
       const Place place = PlaceOf(first);
       const int64_t rows =
-          std::min<int64_t>((next - first) * cut_.outputs, window().x.output - place.x);
-      const int64_t last = std::min<int64_t>(cut_.outputs, window().y.output - place.y);
+          std::min<int64_t>((next - first) * cut_.tile.outputs, window().x.output - place.x);
+      const int64_t last = std::min<int64_t>(cut_.tile.outputs, window().y.output - place.y);
       for (int64_t i = 0; i < last; ++i) {
         use(CommonRow{first, i, RowOf(place.image, place.y + i, place.x), rows});
       }
@@ -95,10 +97,18 @@ class WinogradKernel : public PhasedKernel {
 
  private:
   // Scratch: the transformed inputs, the sums, and what Finish needs.
-  size_t sums_at() const { return static_cast<size_t>(cut_.terms() * cut_.term_bytes()); }
+  size_t sums_at() const { return static_cast<size_t>(cut_.tile.terms() * cut_.term_bytes()); }
   size_t sums_bytes() const { return static_cast<size_t>(cut_.block_tiles * cut_.sums_bytes()); }
   const Product& ProductOf(int64_t chunk) const {
     return chunk + 1 < cut_.chunks() ? products_.front() : products_.back();
+  }
+  // The product of a term with its filter.
+  struct Turn {
+    int64_t term, filter;
+  };
+  // Packed filters of a chunk, each term's from a cache line on.
+  size_t ChunkBytes(const Product& product) const {
+    return static_cast<size_t>(cut_.tile.filters()) * AlignUp(product.packed_bytes());
   }
   int64_t grain_of_own_phase() const;
   size_t PackedBytes() const;
@@ -115,11 +125,13 @@ class WinogradKernel : public PhasedKernel {
   int64_t filter_bytes_ = 0;  // of a channel's filter
   std::string transform_;
   std::vector<Product> products_;  // of a chunk, and of the last one where it has fewer channels
+  std::vector<Turn> turns_;        // those that share a filter side by side
   PackedWeights packed_;
 };
 
-// The convolution, where the algorithm computes such: 3x3 windows of stride 1 without dilation or
-// groups, constant filters.
-Result<ProductDescription> DescribeWinograd(const OpDescription& op);
+// The convolution, where the algorithm computes such with one of the tiles: 3x3 windows of a tile's
+// stride without dilation or groups, constant filters.
+Result<ProductDescription> DescribeWinograd(const OpDescription& op,
+                                            std::span<const WinogradTile> tiles);
 
 }  // namespace fuselite::kernels

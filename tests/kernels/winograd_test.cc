@@ -13,7 +13,8 @@ Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
 constexpr Candidate kCandidates[] = {{"2x2", Plan<2>}, {"4x4", Plan<4>}};
 
 TEST(WinogradTest, AgreesWithTheReference) {
-  CompareRandomly(60, RandomSmallWinogradCase, [](OpTester& tester, Random& random) {
+  const auto draw = [](Random& random) { return RandomSmallWinogradCase(random); };
+  CompareRandomly(60, draw, [](OpTester& tester, Random& random) {
     AddRandomTail(tester, random);
     const double depth = static_cast<double>(tester.op.inputs[1].shape.elements(1, 4));
     return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random,
@@ -21,12 +22,23 @@ TEST(WinogradTest, AgreesWithTheReference) {
   });
 }
 
+TEST(WinogradTest, AgreesWithTheReferenceWithAStrideOfTwo) {
+  const auto draw = [](Random& random) { return RandomSmallWinogradCase(random, 2); };
+  CompareRandomly(60, draw, [](OpTester& tester, Random& random) {
+    AddRandomTail(tester, random);
+    const double depth = static_cast<double>(tester.op.inputs[1].shape.elements(1, 4));
+    return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random,
+                             std::span(kCandidates).first(1));
+  });
+}
+
 TEST(WinogradTest, ErrsAFewHundredthsOfTheBound) {
   for (const Isa isa : RunnableIsas()) {
-    if (FindWinogradTransforms(2, isa) == nullptr) continue;
+    if (FindWinogradTransforms({}, isa) == nullptr) continue;
     for (const int32_t channels : {16, 64, 512}) {
       EXPECT_LT(PartOfBound(kCandidates[0], channels, isa), 0.03) << IsaName(isa) << channels;
       EXPECT_LT(PartOfBound(kCandidates[1], channels, isa), 0.08) << IsaName(isa) << channels;
+      EXPECT_LT(PartOfBound(kCandidates[0], channels, isa, 2), 0.03) << IsaName(isa) << channels;
     }
   }
 }
@@ -34,10 +46,11 @@ TEST(WinogradTest, ErrsAFewHundredthsOfTheBound) {
 // What CONV_2D takes where nothing is emitted.
 TEST(WinogradTest, IsForWhatItMakesFaster) {
   const Isa isa = RunnableIsas().back();
-  if (FindWinogradTransforms(2, isa) == nullptr) GTEST_SKIP() << "this machine has no vectors";
-  const auto name = [&](Shape image, int32_t channels_out, Precision precision) {
+  if (FindWinogradTransforms({}, isa) == nullptr) GTEST_SKIP() << "this machine has no vectors";
+  const auto name = [&](Shape image, int32_t channels_out, Precision precision,
+                        int32_t stride = 1) {
     Random random(1);
-    OpTester tester = RandomWinogradCase(random, image, channels_out);
+    OpTester tester = RandomWinogradCase(random, image, channels_out, stride);
     tester.params<Conv2DParams>().padding = Padding::kSame;
     tester.params<Conv2DParams>().extra_padding = {};
     EXPECT_TRUE(tester.Infer().ok());
@@ -50,6 +63,9 @@ TEST(WinogradTest, IsForWhatItMakesFaster) {
   using ::testing::HasSubstr;
   using ::testing::Not;
   EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kDefault), HasSubstr("winograd 4x4"));
+  EXPECT_THAT(name({1, 56, 56, 128}, 256, Precision::kDefault, 2),
+              HasSubstr("winograd 2x2 stride 2"));
+  EXPECT_THAT(name({1, 56, 56, 128}, 256, Precision::kDefault, 3), Not(HasSubstr("winograd")));
   EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kStrict), Not(HasSubstr("winograd")));
   EXPECT_THAT(name({1, 56, 56, 3}, 8, Precision::kDefault), Not(HasSubstr("winograd")));
 }
