@@ -165,9 +165,7 @@ void DepthwiseS8::PlanTail() {
     const SumBounds bounds{.products = int64_t{p.window.taps()} * p.group_channels * 255 * 255,
                            .bias = p.largest_bias,
                            .at_run_time = !p.constant_filters};
-    const bool whole = p.channels % spec_.whole_channels(isa.bytes) == 0;
-    tail_ = DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa, bounds,
-                              {.whole_vectors = whole});
+    tail_ = DivideIntegerTail(std::move(p.tail.tail), p.tail.output.type, isa, bounds, 0);
   }
   spec_.tail = tail_.emitted;
 }

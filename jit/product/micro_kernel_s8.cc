@@ -33,8 +33,8 @@ constexpr int64_t kGroupsOfOutlier = 4;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
 constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
-// SumRuns::rows: those of a line, where lines follow each other in the output.
-int64_t RowsOfRuns(const ProductProblem& problem) {
+// DivideIntegerTail: those of a line, where lines follow each other in the output.
+int64_t RowsOfCall(const ProductProblem& problem) {
   const auto follows = [&](int64_t line) {
     return problem.out.OfLine(problem.grid, line) == line * problem.grid.line_rows;
   };
@@ -188,9 +188,8 @@ void MicroKernelS8::PlanTail(const ProductProblem& problem) {
                            .bias = format_.largest_bias,
                            .at_run_time = !format_.constant_right,
                            .rows = problem.grid.rows()};
-    const SumRuns runs{.whole_vectors = problem.group_channels() % isa_.lanes() == 0,
-                       .rows = RowsOfRuns(problem)};
-    tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds, runs);
+    tail_ = DivideIntegerTail(std::move(format_.tail), format_.output, isa_, bounds,
+                              RowsOfCall(problem));
   }
   call_.tail = SumTailBinding(emitted);
   // The code's rows are those of a tile.

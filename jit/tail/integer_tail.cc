@@ -36,10 +36,11 @@ Status TakeRequantization(const SumBounds& bounds, Isa isa, IntegerTail* divided
   return Status();
 }
 
-void TakeResiduals(const VectorIsa& isa, const SumRuns& runs, IntegerTail* divided) {
+void TakeResiduals(int64_t rows_of_call, IntegerTail* divided) {
   std::vector<Residual>& residuals = divided->emitted.residuals;
   while (residuals.size() < kMostResiduals) {
-    auto residual = TakeResidual(&divided->rest.tail, isa, runs, &*divided->emitted.requantization);
+    auto residual =
+        TakeResidual(&divided->rest.tail, rows_of_call, &*divided->emitted.requantization);
     if (!residual) return;
     residuals.push_back(*residual);
   }
@@ -61,13 +62,13 @@ Status TakeLookup(const VectorIsa& isa, IntegerTail* divided) {
 }  // namespace
 
 IntegerTail DivideIntegerTail(Tail tail, DataType output, const VectorIsa& isa,
-                              const SumBounds& bounds, const SumRuns& runs) {
+                              const SumBounds& bounds, int64_t rows_of_call) {
   IntegerTail divided;
   divided.rest.tail = std::move(tail);
   divided.rest.output = output;
   Status taken = TakeRequantization(bounds, isa.features, &divided);
   if (taken.ok()) {
-    TakeResiduals(isa, runs, &divided);
+    TakeResiduals(rows_of_call, &divided);
     taken = TakeLookup(isa, &divided);
   }
   if (taken.ok()) return divided;

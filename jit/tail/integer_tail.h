@@ -32,9 +32,10 @@ struct IntegerTail {
   std::string constants_key() const;
 };
 
-// `tail` takes int32 sums within `bounds`.
+// `tail` takes int32 sums within `bounds`. All rows of a call of the code are among `rows_of_call`
+// that follow each other, the first a multiple of as many; 0: any rows of the output.
 IntegerTail DivideIntegerTail(kernels::Tail tail, DataType output, const VectorIsa& isa,
-                              const SumBounds& bounds, const SumRuns& runs);
+                              const SumBounds& bounds, int64_t rows_of_call);
 // Finds floats and makes what the code reads, which takes too long for a plan: once, on a copy of
 // what was planned, before the code is emitted.
 Status PrepareTail(IntegerTail* tail, const VectorIsa& isa);

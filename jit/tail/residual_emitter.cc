@@ -1,6 +1,7 @@
 #include "jit/tail/residual_emitter.h"
 
 #include <bit>
+#include <utility>
 
 #include "runtime/status.h"
 
@@ -110,7 +111,7 @@ void TakeZeroPoint(Residual* residual, Requantization* requantization) {
 
 }  // namespace
 
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, const SumRuns& runs,
+std::optional<Residual> TakeResidual(kernels::Tail* tail, int64_t rows_of_call,
                                      Requantization* requantization) {
   auto& stages = tail->stages;
   if (stages.empty() || stages[0].kind != TailStage::Kind::kQuantizedAdd) return std::nullopt;
@@ -119,14 +120,12 @@ std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, 
   DropNothings(&add);
   const bool linear =
       tail->rows_per_batch == INT64_MAX || y.batch_stride == y.row_stride * tail->rows_per_batch;
-  const bool follows = linear || (runs.rows > 0 && tail->rows_per_batch % runs.rows == 0);
-  // Without masks for bytes, whole vectors of sums are read.
-  const bool whole = isa.avx512 || runs.whole_vectors;
+  const bool follows = linear || (rows_of_call > 0 && tail->rows_per_batch % rows_of_call == 0);
   const int32_t type_min = requantization->is_unsigned ? 0 : -128;
   const bool range = add.min >= type_min && add.max <= type_min + 255 && add.min <= add.max;
   constexpr int64_t kReach = int64_t{1} << 24;
-  if (!follows || !whole || !range || y.channel_stride != 1 || y.row_stride < 0 ||
-      y.row_stride > kReach || !StaysNarrow(add)) {
+  if (!follows || !range || y.channel_stride != 1 || y.row_stride < 0 || y.row_stride > kReach ||
+      !StaysNarrow(add)) {
     return std::nullopt;
   }
   Residual residual{.add = add,
@@ -154,7 +153,6 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const Place& ad
   using enum LayerConstant;
   const kernels::QuantizedAdd& add = residual_.add;
   const auto group = static_cast<int>(regs.size());
-  const bool partial = bytes < group * width / 4;
   if (residual_.floats) layer_.Load(t0_, kXMultiplier);
   for (int i = 0; i < group; ++i) {
     const Xmm v = VectorOf(regs[i], width), y = VectorOf(y_, width);
@@ -164,7 +162,7 @@ void ResidualEmitter::Emit(std::span<const int> regs, int width, const Place& ad
     if (!residual_.floats) {
       Scale(regs[i], width, residual_.x(), {kXMultiplier, kXNudge, kXShift});
     }
-    Load(group, i, width, address, partial);
+    Load(group, i, width, address, bytes);
     a_.vpaddd(y, y, layer_.Operand(kYOffset));
     if (residual_.floats) {
       EmitFloats(regs[i], width);
@@ -192,24 +190,52 @@ void ResidualEmitter::EmitFloats(int reg, int width) {
 }
 
 // Vector `v` of a group, widened to 32 bits: unpacked as Narrow packs.
-void ResidualEmitter::Load(int group, int v, int width, const Place& address, bool partial) {
+void ResidualEmitter::Load(int group, int v, int width, const Place& address, int bytes) {
   const Xmm y = VectorOf(y_, width);
-  const Xmm masked = partial ? y | kPartial | a_.T_z : y;
+  const bool partial = bytes < group * width / 4, pieces = partial && !a_.isa().avx512;
+  if (pieces) LoadPieces(y_, address, bytes);
+  const Xmm masked = partial && !pieces ? y | kPartial | a_.T_z : y;
+  const Xmm in_register = Xmm(y_);
+  const Xbyak::Address in_memory = a_.ptr[address];
+  const Xbyak::Operand& from = pieces ? static_cast<const Xbyak::Operand&>(in_register) : in_memory;
   const bool is_unsigned = residual_.is_unsigned;
   if (group == 1) {
-    return is_unsigned ? a_.vpmovzxbd(masked, a_.ptr[address])
-                       : a_.vpmovsxbd(masked, a_.ptr[address]);
+    return is_unsigned ? a_.vpmovzxbd(masked, from) : a_.vpmovsxbd(masked, from);
   }
   int shift = 16;
   if (group == 2) {
-    is_unsigned ? a_.vpmovzxbw(masked, a_.ptr[address]) : a_.vpmovsxbw(masked, a_.ptr[address]);
+    is_unsigned ? a_.vpmovzxbw(masked, from) : a_.vpmovsxbw(masked, from);
   } else {
     shift = 24;
-    partial ? a_.vmovdqu8(masked, a_.ptr[address]) : a_.vmovups(y, a_.ptr[address]);
+    if (!partial) a_.vmovups(y, in_memory);
+    if (partial && !pieces) a_.vmovdqu8(masked, in_memory);
     v < 2 ? a_.vpunpcklbw(y, y, y) : a_.vpunpckhbw(y, y, y);
   }
   v % 2 == 0 ? a_.vpunpcklwd(y, y, y) : a_.vpunpckhwd(y, y, y);
   is_unsigned ? a_.vpsrld(y, y, shift) : a_.vpsrad(y, y, shift);
+}
+
+// AVX2, which has no loads masked by bytes.
+void ResidualEmitter::LoadPieces(int reg, const Place& address, int bytes) {
+  const Xmm v(reg);
+  if (bytes > 16) {
+    LoadPieces(t1_, address + 16, bytes - 16);
+    a_.vmovups(v, a_.ptr[address]);
+    return a_.vinserti128(Xbyak::Ymm(reg), Xbyak::Ymm(reg), Xmm(t1_), 1);
+  }
+  if (bytes == 16) return a_.vmovups(v, a_.ptr[address]);
+  int at = 0;
+  const auto next = [&](int piece) { return a_.ptr[address + std::exchange(at, at + piece)]; };
+  if (bytes & 8) {
+    a_.vmovq(v, next(8));
+  } else if (bytes & 4) {
+    a_.vmovd(v, next(4));
+  } else {
+    a_.Zero(reg);
+  }
+  if ((bytes & 12) == 12) a_.vpinsrd(v, v, next(4), 2);
+  if (bytes & 2) a_.vpinsrw(v, v, next(2), static_cast<uint8_t>((bytes & 12) / 2));
+  if (bytes & 1) a_.vpinsrb(v, v, next(1), static_cast<uint8_t>(bytes & 14));
 }
 
 void ResidualEmitter::Scale(int reg, int width, const ResidualScale& scale,

@@ -28,14 +28,6 @@ struct ResidualScale {
   int form() const { return shifts_left() ? 0 : has_sign() ? 1 : 2; }
 };
 
-// What is known of the sums that the code is called for.
-struct SumRuns {
-  bool whole_vectors = false;  // no group of sums ends within a vector
-  // All rows of a call are among `rows` that follow each other, the first a multiple of `rows`; 0:
-  // any rows of the output.
-  int64_t rows = 0;
-};
-
 struct Residual {
   kernels::QuantizedAdd add;
   int32_t min = 0, max = 0;  // of what is before it, less its zero point where that is left out
@@ -63,7 +55,7 @@ inline constexpr size_t kMostResiduals = 3;
 // Takes a residual off the front of `tail`, which follows `requantization` or another residual: the
 // sum's range becomes that of the requantization, which is what is stored. nullopt where it has no
 // emitter, or where the rows of a run are not at constant steps.
-std::optional<Residual> TakeResidual(kernels::Tail* tail, const VectorIsa& isa, const SumRuns& runs,
+std::optional<Residual> TakeResidual(kernels::Tail* tail, int64_t rows_of_call,
                                      Requantization* requantization);
 // Finds the floats of the layer's next residual, which takes some time: when code is to be emitted.
 void FindFloats(Residual* residual, Requantization* requantization, Isa isa);
@@ -86,7 +78,9 @@ class ResidualEmitter {
 
  private:
   void EmitFloats(int reg, int width);
-  void Load(int group, int v, int width, const Place& address, bool partial);
+  void Load(int group, int v, int width, const Place& address, int bytes);
+  // The first `bytes` of a vector, which the others follow as zeros. Clobbers t1_.
+  void LoadPieces(int reg, const Place& address, int bytes);
   // Where a scale's numbers are.
   struct ScaleConstants {
     LayerConstant multiplier, nudge, shift;
