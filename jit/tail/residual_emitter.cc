@@ -1,6 +1,7 @@
 #include "jit/tail/residual_emitter.h"
 
 #include <bit>
+#include <cstdlib>
 #include <utility>
 
 #include "runtime/status.h"
@@ -12,9 +13,10 @@ using Xbyak::Xmm;
 
 namespace {
 
-// The largest shifts of a sum, to which a zero point is added, and of an operand: what is added to
-// round stays small.
-constexpr int kMostSumShift = 20, kMostOperandShift = 28;
+// The largest shift, and zero point as it is added to a sum before the shift: the sum, of 28 bits,
+// counts twice there (ResidualScale::nudge).
+constexpr int kMostShift = 28;
+constexpr int64_t kMostOffset = int64_t{1} << 30;
 const Xbyak::Opmask kSign(3), kPartial(4), kEven(5);
 
 // No value that MultiplyByQuantizedMultiplier gives for |x| <= bound is larger.
@@ -34,20 +36,22 @@ void DropNothings(kernels::QuantizedAdd* add) {
   drop(&add->y_multiplier, &add->y_shift);
 }
 
-bool IsEmitted(int32_t multiplier, int32_t shift, int most_shift) {
-  return multiplier >= 0 && shift <= 0 && shift >= -most_shift;
+bool IsEmitted(int32_t multiplier, int32_t shift) {
+  return multiplier >= 0 && shift <= 0 && shift >= -kMostShift;
 }
 
 // Whether everything stays within the 32 bits that integer_tail_emitter.h asks for.
 bool StaysNarrow(const kernels::QuantizedAdd& add) {
-  if (add.left_shift != 20 || !IsEmitted(add.x_multiplier, add.x_shift, kMostOperandShift) ||
-      !IsEmitted(add.y_multiplier, add.y_shift, kMostOperandShift) ||
-      !IsEmitted(add.output_multiplier, add.output_shift, kMostSumShift)) {
+  if (add.left_shift != 20 || !IsEmitted(add.x_multiplier, add.x_shift) ||
+      !IsEmitted(add.y_multiplier, add.y_shift) ||
+      !IsEmitted(add.output_multiplier, add.output_shift)) {
     return false;
   }
   const auto is_offset = [](int32_t offset) { return offset >= -255 && offset <= 128; };
   if (!is_offset(add.x_offset) || !is_offset(add.y_offset)) return false;
   if (add.output_offset < -128 || add.output_offset > 255) return false;
+  const int64_t offset = std::abs(add.output_offset) * (int64_t{2} << -add.output_shift);
+  if (offset > kMostOffset) return false;
   const int64_t largest = int64_t{255} << add.left_shift;
   const int64_t sum = ScaledBound(largest, add.x_multiplier, add.x_shift) +
                       ScaledBound(largest, add.y_multiplier, add.y_shift);

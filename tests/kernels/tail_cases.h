@@ -59,7 +59,7 @@ inline TailStage RandomQuantizedAdd(Random& random, int64_t width, int32_t low, 
   q.output_multiplier = RandomMultiplier(random);
   q.x_shift = static_cast<int32_t>(random.Int(-4, -1));
   q.y_shift = static_cast<int32_t>(random.Int(-4, -1));
-  q.output_shift = static_cast<int32_t>(random.Int(-20, -8));
+  q.output_shift = static_cast<int32_t>(random.Int(random.Chance(0.3) ? -31 : -20, -8));
   q.output_offset = static_cast<int32_t>(random.Int(low, high));
   q.min = static_cast<int32_t>(random.Int(low, 0));
   q.max = static_cast<int32_t>(random.Int(1, high));
