@@ -120,8 +120,7 @@ Status ReadField(const Field& field, const flatbuffers::Table& table, void* para
     case FieldKind::kActivation:
       return StoreEnum<Activation>(field, Get<int8_t>(field, table), 6, params);
     case FieldKind::kPadding:
-      return StoreEnum<Padding>(field, Get<int8_t>(field, table), field.name == "algorithm" ? 3 : 2,
-                                params);
+      return StoreEnum<Padding>(field, Get<int8_t>(field, table), field.choices, params);
     case FieldKind::kDataType: return ReadDataType(field, table, params);
     case FieldKind::kIntList: return ReadList<IntList, int32_t>(field, table, params);
     case FieldKind::kLongList: return ReadList<IntList, int64_t>(field, table, params);

@@ -72,9 +72,7 @@ Status ImportField(const Field& field, const void* from, void* params) {
     }
     case FieldKind::kPadding: {
       const int32_t value = integer();  // TfLitePadding: unknown, same, valid
-      // The three algorithms of random bits are numbered like this, too.
-      const int32_t last = field.name == "algorithm" ? 3 : 2;
-      if (value < 1 || value > last) {
+      if (value < 1 || value > field.choices) {
         return InvalidArgument(field.name, " ", value, " is unknown");
       }
       Store(params, field.offset, static_cast<Padding>(value - 1));

@@ -58,6 +58,7 @@ struct Field {
   int16_t count_offset = -1;  // lists: of the count in TFLite's C struct; -1: all entries count
   int16_t since_version = 1;  // struct field is read only from this version of the operator on
   double default_value = 0;   // the schema's default
+  int32_t choices = 2;        // kPadding: so many; operators have other choices in its form
 };
 
 // Fills `params` with the defaults of the table.

@@ -56,6 +56,11 @@ class Isa {
   constexpr bool has(Feature feature) const { return (bits_ & Bit(feature)) != 0; }
   constexpr bool has(Trait trait) const { return (bits_ & Bit(trait)) != 0; }
   constexpr bool includes(Isa other) const { return (bits_ & other.bits_) == other.bits_; }
+  // Whether one instruction multiplies and sums four pairs of bytes in each lane of its largest
+  // vector.
+  constexpr bool has_vnni() const {
+    return has(has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
+  }
   constexpr bool has_vectors() const { return has(Feature::kSsse3) || has(Feature::kNeon); }
   constexpr Isa with(Feature feature) const { return Isa(bits_ | Bit(feature)); }
   constexpr Isa with(Trait trait) const { return Isa(bits_ | Bit(trait)); }

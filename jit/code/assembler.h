@@ -20,18 +20,13 @@
 
 namespace fuselite::jit {
 
-// Whether one instruction multiplies and sums four pairs of bytes in each lane of a whole vector.
-inline bool HasDotProduct(Isa isa) {
-  return isa.has(isa.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
-}
-
 // The vectors of one set of instructions.
 struct VectorIsa {
   explicit VectorIsa(Isa isa)
       : features(isa),
         avx512(isa.has(Feature::kAvx512)),
         vbmi(isa.has(Feature::kAvx512Vbmi)),
-        dot(HasDotProduct(isa)),
+        dot(isa.has_vnni()),
         divides_fast(avx512 && isa.has(Trait::kDividesFast)),
         bytes(avx512 ? 64 : 32) {}
 

@@ -44,7 +44,7 @@ struct DepthwiseS8Problem {
     return Centering::Divides(weights_type, weights_zero_point) && group_channels == 1;
   }
   bool TakesDotProducts(Isa isa) const {
-    return HasDotProduct(isa) && (outlier_taps.empty() || TakesOutliers());
+    return isa.has_vnni() && (outlier_taps.empty() || TakesOutliers());
   }
 };
 

@@ -51,7 +51,7 @@ class GemmS8Emitter : public Assembler {
     half_ = LastIsHalf(spec_, tile.last_lanes);
     // A pair product's addition waits one cycle for the one before; but steps of a single row, few
     // instructions by narrow weights, are taken several at a time, which spares half of a loop's.
-    const bool several = HasDotProduct(spec_.isa) || (spec_.narrow && tile.rows == 1);
+    const bool several = spec_.isa.has_vnni() || (spec_.narrow && tile.rows == 1);
     chains_ = several ? SumChains(tile.rows * tile.vectors, DepthGroups(spec_)) : 1;
     const size_t entry = BeginFunction();
     tail_.Prepare(Sums());
@@ -72,7 +72,7 @@ class GemmS8Emitter : public Assembler {
   int weight(int v) const { return isa().registers() - 1 - spec_.flips - v; }
   int broadcast(int row) const {
     const int top = weight(tile_.vectors);
-    const bool two = HasDotProduct(spec_.isa) && top - 1 >= accumulators() * chains_;
+    const bool two = spec_.isa.has_vnni() && top - 1 >= accumulators() * chains_;
     return top - (two ? row % 2 : 0);
   }
   int product() const { return weight(tile_.vectors) - 1; }
@@ -206,7 +206,7 @@ class GemmS8Emitter : public Assembler {
   // Several rows find narrow weights widened already.
   template <class Weights>
   void Multiply(int v, int sum, int values, const Weights& weights) {
-    if (HasDotProduct(spec_.isa)) {
+    if (spec_.isa.has_vnni()) {
       vpdpbusd(Part(sum, v), Part(values, v), weights,
                isa().avx512 ? Xbyak::EvexEncoding : Xbyak::VexEncoding);
       return;

@@ -51,7 +51,7 @@ struct GemmS8Spec {
   SumTail tail;
 
   // The values in a group of four bytes.
-  int group_values() const { return HasDotProduct(isa) || byte_pairs ? 4 : 2; }
+  int group_values() const { return isa.has_vnni() || byte_pairs ? 4 : 2; }
   int value_bytes() const { return 4 / group_values(); }
   // The biases of a vector: byte pairs have a second one, which no zero point multiplies.
   int biases() const { return byte_pairs && tail.row_zero_points() ? 2 : 1; }

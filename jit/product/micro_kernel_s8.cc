@@ -79,7 +79,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   const bool reads_narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);
   kernel->CenterWeights(problem->group_channels(), reads_narrow);
   spec.narrow = reads_narrow && kernel->HasInt8Weights();
-  spec.corrects = HasDotProduct(isa) && kernel->WeightsOffset() != 0;
+  spec.corrects = isa.has_vnni() && kernel->WeightsOffset() != 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
   spec.prefetch_weights = one_row && problem->fetches_right_ahead;
   kernel->PlanTail(*problem);

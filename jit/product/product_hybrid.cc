@@ -66,7 +66,7 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
   if (!shares || weights.elements() < kernels::kWorthSharing) {
     outliers = TermsOfBytePairs(op, d, context.isa);
   }
-  const bool byte_pairs = outliers.has_value(), bytes = HasDotProduct(context.isa) || byte_pairs;
+  const bool byte_pairs = outliers.has_value(), bytes = context.isa.has_vnni() || byte_pairs;
   const bool asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,
                          .weights_type = DataType::kInt8,
@@ -108,8 +108,7 @@ Result<kernels::KernelPlan> PlanFullyConnectedHybrid(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const auto shape, kernels::ResolveFullyConnected(op));
   const int64_t weights = int64_t{shape.units} * shape.depth;
-  const bool widens =
-      !HasDotProduct(context.isa) && shape.rows > 1 && weights < kernels::kWorthSharing;
+  const bool widens = !context.isa.has_vnni() && shape.rows > 1 && weights < kernels::kWorthSharing;
   const bool grows = op.inputs[1].type == DataType::kInt4 || widens;
   if (grows && kernels::CheckFewRows(op).ok()) {
     return Unsupported("panels would make ", DataTypeName(op.inputs[1].type),

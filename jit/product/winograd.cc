@@ -67,7 +67,7 @@ Result<kernels::KernelPlan> PlanWinogradF32With(const kernels::OpDescription& op
 Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription& op,
                                            const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
-  if (HasDotProduct(context.isa)) return Unsupported("dot products of bytes take less time");
+  if (context.isa.has_vnni()) return Unsupported("dot products of bytes take less time");
   return kernels::PlanIntegerWinograd(op, context, EmittedPairs(context.isa),
                                       EmittedBytes(op.inputs[0].type, context.isa));
 }
@@ -75,7 +75,7 @@ Result<kernels::KernelPlan> PlanWinogradS8(const kernels::OpDescription& op,
 Result<kernels::KernelPlan> PlanWinogradHybrid(const kernels::OpDescription& op,
                                                const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckPairs(context.isa));
-  if (HasDotProduct(context.isa)) return Unsupported("dot products of bytes take less time");
+  if (context.isa.has_vnni()) return Unsupported("dot products of bytes take less time");
   return kernels::PlanHybridWinograd(op, context, EmittedPairs(context.isa),
                                      EmittedBytes(DataType::kInt8, context.isa));
 }

@@ -172,10 +172,6 @@ int64_t ExactTerms(DataType weights, int32_t offset) {
 
 namespace {
 
-bool HasDotProducts(Isa isa) {
-  return isa.has(isa.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
-}
-
 const GemmS16* FindGemm(Isa isa, Terms terms) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kGemmS16);
   const auto* const all = kTable.For(isa);
@@ -185,11 +181,11 @@ const GemmS16* FindGemm(Isa isa, Terms terms) {
 }  // namespace
 
 const GemmS16* FindGemmS16(Isa isa) {
-  return FindGemm(isa, HasDotProducts(isa) ? Terms::kDotPairs : Terms::kPairs);
+  return FindGemm(isa, isa.has_vnni() ? Terms::kDotPairs : Terms::kPairs);
 }
 
 const GemmS16* FindGemmQuads(Isa isa) {
-  return HasDotProducts(isa) ? FindGemm(isa, Terms::kDotQuads) : nullptr;
+  return isa.has_vnni() ? FindGemm(isa, Terms::kDotQuads) : nullptr;
 }
 
 }  // namespace fuselite::kernels

@@ -99,7 +99,7 @@ class HighwayMicroKernelS16 final : public MicroKernel {
 };
 
 double HighwayMicroKernelS16::TileCycles(int rows, int vectors) const {
-  const bool dot = isa_.has(isa_.has(Feature::kAvx512) ? Feature::kAvx512Vnni : Feature::kAvxVnni);
+  const bool dot = isa_.has_vnni();
   return CyclesOfTile({.steps = sums_.pairs() * sums_.planes(),
                        .pieces = static_cast<int64_t>(sums_.left().pieces().size()),
                        .arithmetic = dot ? 1.0 : 2.0,

@@ -19,8 +19,12 @@ struct BitGeneratorParams {
 };
 // The struct numbers the algorithms as it does paddings: one higher than the file.
 constexpr Field kFields[] = {
-    {"algorithm", FieldKind::kPadding, 0, offsetof(BitGeneratorParams, algorithm),
-     offsetof(tflite::TfLiteStablehloRngBitGeneratorParams, algorithm)},
+    {.name = "algorithm",
+     .kind = FieldKind::kPadding,
+     .id = 0,
+     .offset = offsetof(BitGeneratorParams, algorithm),
+     .struct_offset = offsetof(tflite::TfLiteStablehloRngBitGeneratorParams, algorithm),
+     .choices = 3},
 };
 constexpr TypeRow kTypes[] = {{{DataType::kUInt64}, DataType::kUInt64}};
 

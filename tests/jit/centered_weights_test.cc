@@ -125,7 +125,7 @@ TEST(CenteredWeightsTest, AFewOutliersCostNoPhase) {
       CompareInt8(tester, random);
       const auto store = NewPackedStore();
       // Without dot products weights are int16.
-      if (!HasDotProduct(isa)) continue;
+      if (!isa.has_vnni()) continue;
       const auto kernel = PlanProductS8(tester.op, {.isa = isa});
       ASSERT_TRUE(kernel.ok()) << kernel.status().ToString();
       EXPECT_EQ(kernel->kernel().phases(), 1) << IsaName(isa);

@@ -97,7 +97,7 @@ Result<kernels::KernelPlan> PlanBytes(const OpDescription& op,
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
   kernels::ByteSource source =
-      kernels::MakeByteSource(inputs.x, d, in, current_isa, HasDotProduct(current_isa));
+      kernels::MakeByteSource(inputs.x, d, in, current_isa, current_isa.has_vnni());
   const bool is_signed = in.type == DataType::kInt8;
   // Bytes that dot products read are unsigned, 128 more; `flips`: not yet.
   const int32_t zero_point = in.quantization.zero_point() +
@@ -136,7 +136,7 @@ Result<kernels::KernelPlan> PlanHybrid(const OpDescription& op,
         TailStage::Binary(BinaryKind::kAdd, {.input = hybrid.tail.bias, .channel_stride = 1}));
   }
   FUSELITE_ASSIGN_OR_RETURN(const kernels::Tail tail, WholeTail(op, d, std::move(first)));
-  const bool bytes = HasDotProduct(current_isa);
+  const bool bytes = current_isa.has_vnni();
   PlainFormat format;
   format.types = "hybrid";
   format.left_bytes = bytes ? 1 : 2;

@@ -40,6 +40,13 @@ TEST(Isa, IsASetOfFeatures) {
   }
 }
 
+TEST(Isa, MultipliesBytesInTheFormOfItsLargestVectors) {
+  EXPECT_TRUE(Isa::kAvxVnni.has_vnni());
+  EXPECT_TRUE(Isa::kAvx512Vnni.has_vnni());
+  EXPECT_FALSE(Isa::kAvx2.has_vnni());
+  EXPECT_FALSE(Isa::kAvx512.with(Feature::kAvxVnni).has_vnni());
+}
+
 TEST(Isa, HasTraitsBesideFeatures) {
   for (const Trait trait : kTraits) {
     const Isa one = Isa().with(trait);
