@@ -107,6 +107,12 @@ bool IsFloat(const Graph& graph, ValueId value) {
   return value != kNone && graph.value(value).info.type == DataType::kFloat32;
 }
 
+bool HasDynamicRange(const Graph& graph, const Node& node) {
+  const auto& product = node.op->product_inputs;
+  return product && IsFloat(graph, node.inputs[product->x]) &&
+         !IsFloat(graph, node.inputs[product->weights]);
+}
+
 kernels::Activation FusedActivation(const Node& node) {
   const kernels::Field* field = ActivationField(node);
   if (!field) return kernels::Activation::kNone;

@@ -41,6 +41,9 @@ bool OnlyReadWithin(const Graph& graph, const std::vector<NodeId>& nodes, NodeId
 void SortUnique(std::vector<int>* ids);
 
 bool IsFloat(const Graph& graph, ValueId value);
+// Whether the node multiplies floats by integers: it quantizes them by the range of all that it
+// reads.
+bool HasDynamicRange(const Graph& graph, const Node& node);
 inline bool IsByte(const TensorInfo& info) {
   return info.type == DataType::kInt8 || info.type == DataType::kUInt8;
 }

@@ -31,12 +31,6 @@ Shape Kept(Shape shape, const Step& step) {
   return shape;
 }
 
-// Whether a node finds the range of all that it reads, also of what it steps over.
-bool QuantizesItsInput(const Graph& graph, const Node& node) {
-  return node.op->product_inputs && IsFloat(graph, node.inputs[0]) &&
-         !IsFloat(graph, node.inputs[node.op->product_inputs->weights]);
-}
-
 // With what step the node reads `value`, if it reads nothing else of it.
 std::optional<Step> StepOf(const Graph& graph, const Consumers::Reader& reader, ValueId value) {
   const Node& node = graph.node(reader.node);
@@ -48,7 +42,8 @@ std::optional<Step> StepOf(const Graph& graph, const Consumers::Reader& reader, 
   const Shape& out = graph.value(node.outputs[0]).info.shape;
   if (in[1] == out[1] && in[2] == out[2]) return std::nullopt;
   const kernels::Window window = *node.op->window(graph.Describe(reader.node));
-  if (window.taps() != 1 || !window.unpadded() || QuantizesItsInput(graph, node)) {
+  // The range of what is read is also that of what is stepped over.
+  if (window.taps() != 1 || !window.unpadded() || HasDynamicRange(graph, node)) {
     return std::nullopt;
   }
   return Step{window.y.stride, window.x.stride};
@@ -159,7 +154,10 @@ class StrideAhead {
     const Shape result = op.outputs[0].shape;
     op.outputs[0].shape = Kept(result, step_);
     if (op.op->window != nullptr) {
-      op.op->set_window(op.params, SteppedWindow(id));
+      kernels::Window window = *op.op->window(op);
+      window.y.stride *= step_.y;
+      window.x.stride *= step_.x;
+      op.op->set_window(op.params, window);
       return op;
     }
     for (TensorInfo& operand : op.inputs) {
@@ -168,14 +166,6 @@ class StrideAhead {
       }
     }
     return op;
-  }
-
-  kernels::Window SteppedWindow(NodeId id) const {
-    const kernels::OpDescription op = graph_.Describe(id);
-    kernels::Window window = *op.op->window(op);
-    window.y.stride *= step_.y;
-    window.x.stride *= step_.x;
-    return window;
   }
 
   // The operation of a node that reads the value, which now has only what the step keeps.
@@ -208,9 +198,10 @@ class StrideAhead {
   void TakeStep(NodeId id) {
     Node node = graph_.node(id);
     const ValueId whole = node.outputs[0];
-    node.outputs = {AddShaped(graph_, whole, Kept(graph_.value(whole).info.shape, step_))};
-    if (node.op->window != nullptr) node.op->set_window(node.params, SteppedWindow(id));
-    const ValueId kept = node.outputs[0];
+    const kernels::OpDescription stepped = Stepped(id);
+    const ValueId kept = AddShaped(graph_, whole, stepped.outputs[0].shape);
+    node.params = stepped.params;
+    node.outputs = {kept};
     graph_.Replace(id, std::move(node));
     graph_.ReplaceUses(whole, kept);
     if (whole != value_) return;

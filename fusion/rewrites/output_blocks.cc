@@ -97,10 +97,6 @@ bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& op
   return known && BitWidth(filters) % 8 == 0 && node.tail_inputs == 0;
 }
 
-bool HaveDynamicRange(const Graph& graph, const BlockOperands& operands) {
-  return IsFloat(graph, operands.x) && !IsFloat(graph, operands.filters);
-}
-
 Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& operands,
                          const OutputBlocks& blocks) {
   const ValueId filters = BlockFilters(graph, operands.filters, blocks);
@@ -108,13 +104,11 @@ Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& op
       operands.bias == kNone ? kNone : RepeatedBias(graph, operands.bias, blocks.outputs());
   Node conv = MakeNode("CONV_2D", {operands.x, filters, bias});
   auto& params = conv.params.as<kernels::Conv2DParams>();
-  params.padding = kernels::Padding::kValid;
-  params.extra_padding = {.top = blocks.y.before,
-                          .left = blocks.x.before,
-                          .bottom = blocks.y.after,
-                          .right = blocks.x.after};
-  params.stride_h = blocks.y.stride;
-  params.stride_w = blocks.x.stride;
+  const auto axis = [](const BlockAxis& block) {
+    return kernels::WindowAxis{
+        .stride = block.stride, .before = block.before, .after = block.after};
+  };
+  conv.op->set_window(conv.params, {.y = axis(blocks.y), .x = axis(blocks.x)});
   params.dilation_w = params.dilation_h = 1;
   conv.tail = RepeatedTail(node.tail, blocks.outputs());
   conv.host_nodes = node.host_nodes;

@@ -60,9 +60,6 @@ struct BlockOperands {
 // Whether the constants can be taken apart and no other value is read by the tail.
 bool CanTakeBlocks(const Graph& graph, const Node& node, const BlockOperands& operands);
 
-// Floats by integers, which a transposed convolution scales otherwise than CONV_2D does.
-bool HaveDynamicRange(const Graph& graph, const BlockOperands& operands);
-
 // CONV_2D of the blocks of `node`, with its tail and without its activation; the output is left to
 // the caller. Filters are [O, KH, KW, I]. Precondition: CanTakeBlocks().
 Node ConvolutionOfBlocks(Graph& graph, const Node& node, const BlockOperands& operands,

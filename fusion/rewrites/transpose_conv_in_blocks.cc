@@ -37,7 +37,8 @@ bool TransposeConvInBlocks(Graph& graph, NodeId id, RewriteContext& context) {
   const Node node = graph.node(id);
   const BlockOperands operands{node.inputs[2], node.inputs[1],
                                node.inputs.size() > 3 ? node.inputs[3] : kNone};
-  if (!CanTakeBlocks(graph, node, operands) || HaveDynamicRange(graph, operands)) return false;
+  // That of a transposed convolution is scaled otherwise than CONV_2D's.
+  if (!CanTakeBlocks(graph, node, operands) || HasDynamicRange(graph, node)) return false;
   const kernels::OpDescription before = graph.Describe(id);
   const std::optional<OutputBlocks> blocks = PlanBlocks(before);
   if (!blocks) return false;

@@ -143,6 +143,27 @@ void Assembler::LoadLanes(int vector, const Place& address, bool partial) {
   }
 }
 
+void Assembler::LoadPieces(int vector, const Place& address, int bytes) {
+  const Xmm v(vector);
+  int at = 0;
+  if (bytes & 8) {
+    vmovq(v, ptr[address]);
+    at = 8;
+  } else {
+    vpxor(v, v, v);
+  }
+  for (const int piece : {4, 2, 1}) {
+    if (!(bytes & piece)) continue;
+    const Place from = address + at;
+    switch (piece) {
+      case 4: vpinsrd(v, v, ptr[from], at / 4); break;
+      case 2: vpinsrw(v, v, ptr[from], at / 2); break;
+      default: vpinsrb(v, v, ptr[from], at); break;
+    }
+    at += piece;
+  }
+}
+
 void Assembler::StoreLanes(const Place& address, int vector, bool partial, int temporary) {
   if (!partial || partial_ == isa_.lanes()) {
     vmovups(ptr[address], Vec(vector));

@@ -114,6 +114,9 @@ class Assembler : public Xbyak::CodeGenerator {
   // 32-bit lanes; `partial`: only the first lanes of SetPartial(), the others read as 0 and stay
   // untouched in memory. Nothing is read or written beyond.
   void LoadLanes(int vector, const Place& address, bool partial);
+  // Bytes, fewer than 16, behind which zeros follow: for AVX2, which has no loads masked by bytes.
+  // Nothing is read beyond.
+  void LoadPieces(int vector, const Place& address, int bytes);
   // Clobbers `temporary` for a partial vector of AVX2.
   void StoreLanes(const Place& address, int vector, bool partial, int temporary);
 

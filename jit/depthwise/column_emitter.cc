@@ -142,7 +142,7 @@ void ColumnEmitter::LoadBytes(int to, const Place& address) {
   if (a_.isa().avx512) {
     a_.vmovdqu8(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
   } else {
-    LoadPieces(to, address);
+    a_.LoadPieces(to, address, channels_);
   }
   if (spec_.flips()) Flip(to, V(to));
 }
@@ -150,30 +150,8 @@ void ColumnEmitter::LoadBytes(int to, const Place& address) {
 void ColumnEmitter::LoadWords(int to, const Place& address) {
   if (!partial()) return Widen(V(to), a_.ptr[address]);
   if (a_.isa().avx512) return Widen(V(to) | kLoaded | Xbyak::util::T_z, a_.ptr[address]);
-  LoadPieces(to, address);
+  a_.LoadPieces(to, address, channels_);
   Widen(V(to), Xmm(to));
-}
-
-// AVX2: fewer than 16 bytes, none behind them.
-void ColumnEmitter::LoadPieces(int to, Place address) {
-  const Xmm v(to);
-  int at = 0;
-  if (channels_ & 8) {
-    a_.vmovq(v, a_.ptr[address]);
-    at = 8;
-  } else {
-    a_.vpxor(v, v, v);
-  }
-  for (const int piece : {4, 2, 1}) {
-    if (!(channels_ & piece)) continue;
-    const Place from = address + at;
-    switch (piece) {
-      case 4: a_.vpinsrd(v, v, a_.ptr[from], at / 4); break;
-      case 2: a_.vpinsrw(v, v, a_.ptr[from], at / 2); break;
-      default: a_.vpinsrb(v, v, a_.ptr[from], at); break;
-    }
-    at += piece;
-  }
 }
 
 void ColumnEmitter::Widen(const Xmm& to, const Xbyak::Operand& from) {

@@ -58,7 +58,6 @@ class ColumnEmitter {
   void LoadBytes(int to, const Place& address);
   void LoadJoined(int to, int row, int64_t offset);
   void LoadWords(int to, const Place& address);
-  void LoadPieces(int to, Place address);
   void Widen(const Xbyak::Xmm& to, const Xbyak::Operand& from);
   template <class From>
   void Flip(int to, const From& from);

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <cstdlib>
-#include <utility>
 
 #include "runtime/status.h"
 
@@ -219,27 +218,13 @@ void ResidualEmitter::Load(int group, int v, int width, const Place& address, in
   is_unsigned ? a_.vpsrld(y, y, shift) : a_.vpsrad(y, y, shift);
 }
 
-// AVX2, which has no loads masked by bytes.
+// AVX2: up to 32 bytes.
 void ResidualEmitter::LoadPieces(int reg, const Place& address, int bytes) {
-  const Xmm v(reg);
-  if (bytes > 16) {
-    LoadPieces(t1_, address + 16, bytes - 16);
-    a_.vmovups(v, a_.ptr[address]);
-    return a_.vinserti128(Xbyak::Ymm(reg), Xbyak::Ymm(reg), Xmm(t1_), 1);
-  }
-  if (bytes == 16) return a_.vmovups(v, a_.ptr[address]);
-  int at = 0;
-  const auto next = [&](int piece) { return a_.ptr[address + std::exchange(at, at + piece)]; };
-  if (bytes & 8) {
-    a_.vmovq(v, next(8));
-  } else if (bytes & 4) {
-    a_.vmovd(v, next(4));
-  } else {
-    a_.Zero(reg);
-  }
-  if ((bytes & 12) == 12) a_.vpinsrd(v, v, next(4), 2);
-  if (bytes & 2) a_.vpinsrw(v, v, next(2), static_cast<uint8_t>((bytes & 12) / 2));
-  if (bytes & 1) a_.vpinsrb(v, v, next(1), static_cast<uint8_t>(bytes & 14));
+  if (bytes < 16) return a_.LoadPieces(reg, address, bytes);
+  a_.vmovups(Xmm(reg), a_.ptr[address]);
+  if (bytes == 16) return;
+  a_.LoadPieces(t1_, address + 16, bytes - 16);
+  a_.vinserti128(Xbyak::Ymm(reg), Xbyak::Ymm(reg), Xmm(t1_), 1);
 }
 
 void ResidualEmitter::Scale(int reg, int width, const ResidualScale& scale,

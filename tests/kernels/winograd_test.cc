@@ -1,5 +1,7 @@
 #include "kernels/winograd/winograd.h"
 
+#include <span>
+
 #include "kernels/simd.h"
 #include "tests/kernels/winograd_cases.h"
 
@@ -12,24 +14,20 @@ Result<KernelPlan> Plan(const OpDescription& op, const PlanContext& context) {
 }
 constexpr Candidate kCandidates[] = {{"2x2", Plan<2>}, {"4x4", Plan<4>}};
 
-TEST(WinogradTest, AgreesWithTheReference) {
-  const auto draw = [](Random& random) { return RandomSmallWinogradCase(random); };
-  CompareRandomly(60, draw, [](OpTester& tester, Random& random) {
+void ExpectTheReference(int32_t stride, std::span<const Candidate> candidates) {
+  const auto draw = [&](Random& random) { return RandomSmallWinogradCase(random, stride); };
+  CompareRandomly(60, draw, [&](OpTester& tester, Random& random) {
     AddRandomTail(tester, random);
     const double depth = static_cast<double>(tester.op.inputs[1].shape.elements(1, 4));
     return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random,
-                             kCandidates);
+                             candidates);
   });
 }
 
+TEST(WinogradTest, AgreesWithTheReference) { ExpectTheReference(1, kCandidates); }
+
 TEST(WinogradTest, AgreesWithTheReferenceWithAStrideOfTwo) {
-  const auto draw = [](Random& random) { return RandomSmallWinogradCase(random, 2); };
-  CompareRandomly(60, draw, [](OpTester& tester, Random& random) {
-    AddRandomTail(tester, random);
-    const double depth = static_cast<double>(tester.op.inputs[1].shape.elements(1, 4));
-    return CompareCandidates(tester, ProductBounds<Conv2DParams>(tester, depth), random,
-                             std::span(kCandidates).first(1));
-  });
+  ExpectTheReference(2, std::span(kCandidates).first(1));
 }
 
 TEST(WinogradTest, ErrsAFewHundredthsOfTheBound) {
