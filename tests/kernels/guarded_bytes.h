@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 
 namespace fuselite::kernels::testing {
@@ -18,6 +19,7 @@ class GuardedBytes {
 
   GuardedBytes(const void* from, size_t bytes, Edge edge, size_t gap = 0) {
     const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    gap += MachineGap();
     const size_t inner = (bytes + gap + page - 1) / page * page;
     size_ = inner + 2 * page;
     void* memory = mmap(nullptr, size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -41,6 +43,11 @@ class GuardedBytes {
   }
 
  private:
+  static size_t MachineGap() {
+    const char* const gap = std::getenv("FUSELITE_TEST_GUARD_GAP");
+    return gap == nullptr ? 0 : std::strtoul(gap, nullptr, 10);
+  }
+
   std::byte* map_ = nullptr;
   std::byte* data_ = nullptr;
   size_t size_ = 0;
