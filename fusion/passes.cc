@@ -45,6 +45,7 @@ constexpr RewriteFunction kRewrites[] = {
     SinkReshape,              //
     FoldPadding,              //
     MoveStrideAhead,          //
+    SplitUniformChannels,     //
     FoldScaleAfter,           //
     FoldScaleBefore,          //
     FuseIntoTail,             //

@@ -41,6 +41,7 @@ class RewriteContext {
 
   // What kernels may be made of.
   Isa isa() const { return planner_.context().isa; }
+  kernels::Precision precision() const { return planner_.context().precision; }
 
   // The kernel that computes an operation of the graph.
   const Choice& Choose(const kernels::OpDescription& op) { return planner_.Choose(op); }

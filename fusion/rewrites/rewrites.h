@@ -80,6 +80,12 @@ bool FoldPadding(Graph&, NodeId, RewriteContext&);
 // what nobody reads. Other operands of such nodes get a STRIDED_SLICE.
 bool MoveStrideAhead(Graph&, NodeId, RewriteContext&);
 
+// Before a float convolution of 1x1, channels that all pixels of an image share (image pooling) are
+// multiplied once for each image; their sums become an operand that is added to those of the other
+// channels. Before FuseIntoTail, which takes that addition. Not where precision=strict forbids another
+// order of sums.
+bool SplitUniformChannels(Graph&, NodeId, RewriteContext&);
+
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise
 // convolution or fully connected layer goes into its weights and bias: what batch normalization
 // leaves. Rounding moves by what scaling a weight costs, half a unit in its last place.
