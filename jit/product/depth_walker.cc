@@ -21,6 +21,14 @@ constexpr int kSomeAccumulators = 12, kManyAccumulators = 20;
 // What L1 keeps from one run to the next.
 constexpr int64_t kWeightsInL1 = 32 << 10;
 
+// The code of a run of so many steps, in tenths of a step of the largest tiles. Those of fewer
+// accumulators have less code in a step, and more steps in a loop and behind it (WalkRun).
+int64_t TenthsOfCode(int64_t steps) {
+  const auto most = [&](int64_t unroll) { return std::min(steps, 2 * unroll - 1); };
+  const int64_t unroll = steps >= kLongRun ? kLongUnroll : kUnroll;
+  return std::max({10 * most(kShortestUnroll), 7 * most(kShortUnroll), 4 * most(unroll)});
+}
+
 }  // namespace
 
 bool RollsLoops(int64_t line_rows, int64_t weights_bytes) {
@@ -29,19 +37,19 @@ bool RollsLoops(int64_t line_rows, int64_t weights_bytes) {
 
 Status CheckDepth(const DepthRuns& depth, int64_t values, int64_t value_bytes, int64_t extent) {
   constexpr int64_t kReach = int64_t{1} << 30;
-  // Of straight code, in each of up to four functions: buffers of 2 MiB overflow at 4,800 hybrid
-  // ones with AVX-512, at 11,000 of floats.
-  constexpr int64_t kMostSteps = 3000;
-  int64_t furthest = extent, steps = 0;
+  // In each of up to four functions: with AVX-512 a step of float tiles of 9 x 48 takes up to 1,064
+  // bytes in all of them, of which 2 MiB hold 1,970.
+  constexpr int64_t kMostTenths = 19'000;
+  int64_t furthest = extent, tenths = 0;
   for (const auto& run : depth.runs) {
     furthest = std::max(furthest, run.offset + run.length * value_bytes);
-    steps += std::min((run.length + values - 1) / values, 2 * kLongUnroll);
+    tenths += TenthsOfCode((run.length + values - 1) / values);
   }
   furthest += depth.outer * depth.outer_step;
   if (furthest > kReach) return Unsupported("does not take a tile of ", furthest, " bytes' extent");
-  if (steps > kMostSteps) {
-    return Unsupported("does not take windows of ", depth.runs.size(), " runs, whose code has ",
-                       steps, " steps");
+  if (tenths > kMostTenths) {
+    return Unsupported("does not take windows of ", depth.runs.size(),
+                       " runs, whose code is too long");
   }
   return Status();
 }

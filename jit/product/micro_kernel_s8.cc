@@ -30,6 +30,9 @@ constexpr double kCyclesOfBytePairs = 2.2;
 // Of so many groups one may be multiplied twice, so that few rows read weights narrow, and not in
 // 16 bits.
 constexpr int64_t kGroupsOfOutlier = 4;
+// The most groups that tiles of several rows, or of one, take again in straight code, of up to 400
+// and 100 bytes each: L1 holds that of many rows, while a single row waits for its weights.
+constexpr int64_t kMostAgain = 64, kMostAgainOfOneRow = 512;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
 constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
 
@@ -77,7 +80,8 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   kernel->shares_ = f.floats && f.shares_panels && weights_bytes >= kernels::kWorthSharing;
   const bool few_rows = one_row || problem->grid.rows() <= kRowsByNarrow;
   const bool reads_narrow = !kernel->TakesQuads() && (few_rows || kernel->shares_);
-  kernel->CenterWeights(problem->group_channels(), reads_narrow);
+  kernel->CenterWeights(problem->group_channels(), reads_narrow,
+                        one_row ? kMostAgainOfOneRow : kMostAgain);
   spec.narrow = reads_narrow && kernel->HasInt8Weights();
   spec.corrects = isa.has_vnni() && kernel->WeightsOffset() != 0;
   spec.rolled = RollsLoops(problem->grid.line_rows, weights_bytes);
@@ -148,7 +152,7 @@ void MicroKernelS8::SplitBlocks(ProductProblem* problem) {
   spec_.split_rows = true;
 }
 
-void MicroKernelS8::CenterWeights(int64_t group_channels, bool reads_narrow) {
+void MicroKernelS8::CenterWeights(int64_t group_channels, bool reads_narrow, int64_t most_again) {
   // Tiles of AMX multiply whole runs.
   if (!format_.outliers || isa_.features.has(Feature::kAmxInt8)) return;
   const bool needed = WeightsOffset() != 0;
@@ -157,7 +161,7 @@ void MicroKernelS8::CenterWeights(int64_t group_channels, bool reads_narrow) {
       GroupsOfTerms(spec_.depth, spec_.group_values(), spec_.value_bytes(), *format_.outliers);
   const bool repays = isa_.dot ? RepaysCentering(std::ssize(again), group_channels)
                                : reads_narrow && std::ssize(again) * kGroupsOfOutlier <= groups_;
-  if (!spec_.byte_pairs && !repays) return;
+  if (!spec_.byte_pairs && (!repays || std::ssize(again) > most_again)) return;
   centered_ = needed || !again.empty();
   spec_.again = std::move(again);
 }

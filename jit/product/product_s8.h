@@ -99,7 +99,8 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void PlanTail(const kernels::ProductProblem& problem);
   // Has weights packed as int8 without their zero point, and steps for their outliers, where that
   // repays: for byte pairs always. `reads_narrow`: pair products read int8 weights narrow.
-  void CenterWeights(int64_t group_channels, bool reads_narrow);
+  // `most_again`: groups of outliers beyond which the code of their steps would be too long.
+  void CenterWeights(int64_t group_channels, bool reads_narrow, int64_t most_again);
   bool RepaysCentering(int64_t again, int64_t group_channels) const;
   // Whether what is packed fits int8 without a zero point.
   bool HasInt8Weights() const {
