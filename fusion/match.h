@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "fusion/graph.h"
+#include "runtime/is_byte.h"
 
 namespace fuselite::fusion {
 
@@ -44,9 +45,6 @@ bool IsFloat(const Graph& graph, ValueId value);
 // Whether the node multiplies floats by integers: it quantizes them by the range of all that it
 // reads.
 bool HasDynamicRange(const Graph& graph, const Node& node);
-inline bool IsByte(const TensorInfo& info) {
-  return info.type == DataType::kInt8 || info.type == DataType::kUInt8;
-}
 
 // The fused activation in the node's parameters, found through the operator's field table; kNone
 // where it has none.

@@ -75,18 +75,6 @@ Status ReadTensors(const Source& source, const schema::SubGraph& from, ModelSubg
   return Status();
 }
 
-Status ReadEnds(std::string_view what, const flatbuffers::Vector<int32_t>* from,
-                size_t tensor_count, std::vector<int>& to) {
-  if (from == nullptr) return Status();
-  for (int index : *from) {
-    if (!IsIndex(index, tensor_count)) {
-      return InvalidArgument(what, " ", to.size(), " is tensor ", index, ", of ", tensor_count);
-    }
-    to.push_back(index);
-  }
-  return Status();
-}
-
 Status ReadOperators(const Source& source, const schema::SubGraph& from, ModelSubgraph& to) {
   if (from.operators() == nullptr) return Status();
   for (uint32_t i = 0; i < from.operators()->size(); ++i) {
@@ -138,14 +126,16 @@ Result<ModelSubgraph> ReadSubgraph(const Source& source, const schema::SubGraph&
   ModelSubgraph graph;
   if (from.name() != nullptr) graph.name = from.name()->str();
   FUSELITE_RETURN_IF_ERROR(ReadTensors(source, from, graph));
-  FUSELITE_RETURN_IF_ERROR(ReadEnds("input", from.inputs(), graph.tensors.size(), graph.inputs));
+  FUSELITE_RETURN_IF_ERROR(
+      loader::ReadIndices("input", from.inputs(), graph.tensors.size(), false, graph.inputs));
   for (int input : graph.inputs) {
     if (graph.tensors[input].constant) {
       return InvalidArgument(At("input tensor", input, graph.tensors[input].name),
                              ": has constant data");
     }
   }
-  FUSELITE_RETURN_IF_ERROR(ReadEnds("output", from.outputs(), graph.tensors.size(), graph.outputs));
+  FUSELITE_RETURN_IF_ERROR(
+      loader::ReadIndices("output", from.outputs(), graph.tensors.size(), false, graph.outputs));
   FUSELITE_RETURN_IF_ERROR(ReadOperators(source, from, graph));
   FUSELITE_RETURN_IF_ERROR(CheckFlow(graph));
   FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(graph) + graph.name.size() +
@@ -212,6 +202,8 @@ struct Calls {
   int64_t called = 0;    // operators of these, each as often as its subgraph is named
 };
 
+Status TooDeep() { return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep"); }
+
 // Fills calls[index]. Subgraphs that run themselves would never end.
 Status CheckCalls(const Model& model, int index, int level, std::vector<Calls>& calls) {
   if (calls[index].depth == kVisiting) return InvalidArgument("subgraph ", index, " runs itself");
@@ -221,9 +213,7 @@ Status CheckCalls(const Model& model, int index, int level, std::vector<Calls>& 
   for (const ModelOperator& op : model.subgraphs[index].operators) {
     for (int callee : op.subgraphs) {
       // Ahead of the recursion, which is as deep as the file says.
-      if (level >= kMaxNesting) {
-        return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep");
-      }
+      if (level >= kMaxNesting) return TooDeep();
       FUSELITE_RETURN_IF_ERROR(CheckCalls(model, callee, level + 1, calls));
       all.depth = std::max(all.depth, calls[callee].depth + 1);
       all.called += std::ssize(model.subgraphs[callee].operators) + calls[callee].called;
@@ -233,9 +223,7 @@ Status CheckCalls(const Model& model, int index, int level, std::vector<Calls>& 
       }
     }
   }
-  if (all.depth > kMaxNesting) {
-    return Unsupported("subgraphs are nested more than ", kMaxNesting, " deep");
-  }
+  if (all.depth > kMaxNesting) return TooDeep();
   calls[index] = all;
   return Status();
 }

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
+#include <vector>
 
 #include "interpreter/model.h"
 #include "interpreter/schema/tflite_generated.h"
@@ -37,6 +39,11 @@ struct Source {
 Result<std::span<const std::byte>> BufferBytes(const Source& source, uint32_t index);
 
 Result<ModelTensor> ReadTensor(const Source& source, const schema::Tensor& from);
+
+// Fills `to` with `from`'s indices of tensors, of which there are so many; `optional`: -1 stands
+// for one that is left out. `what` is "input" and the like.
+Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* from,
+                   size_t tensor_count, bool optional, std::vector<int>& to);
 
 // `subgraph` has its tensors already.
 Result<ModelOperator> ReadOperator(const Source& source, const schema::Operator& op,

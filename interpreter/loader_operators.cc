@@ -8,9 +8,7 @@
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::interpreter::loader {
-namespace {
 
-// Fills `to` with `from`'s indices; `what` is "input" and the like.
 Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* from,
                    size_t tensor_count, bool optional, std::vector<int>& to) {
   if (from == nullptr) return Status();
@@ -25,6 +23,8 @@ Status ReadIndices(std::string_view what, const flatbuffers::Vector<int32_t>* fr
   }
   return Status();
 }
+
+namespace {
 
 Status ReadCode(const schema::Model& model, const schema::Operator& op, ModelOperator& out) {
   const auto* codes = model.operator_codes();

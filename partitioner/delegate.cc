@@ -229,8 +229,10 @@ void DelegateState::SetGraph(const TfLiteContext* context, GraphReport report, J
     if (FindGraph(context) == nullptr) ForgetDeadGraphs();
     facts_[context] = std::move(judged.facts);
     if (GraphEntry* const entry = FindGraph(context)) {
+      report.number = entry->second.number;
       entry->second = std::move(report);
     } else {
+      report.number = graphs_shown_++;
       graphs_.emplace_back(context, std::move(report));
     }
   }
@@ -279,8 +281,7 @@ void DelegateState::AddProfile(const TfLiteContext* context, int first_node,
     const std::lock_guard lock(mutex_);
     const GraphEntry* const graph = FindGraph(context);
     if (graph == nullptr) return;
-    const PartitionKey key{static_cast<int>(graph - graphs_.data()), first_node};
-    AddTimes(profile_[key], steps);
+    AddTimes(profile_[{graph->second.number, first_node}], steps);
   }
   WriteProfileFile();
 }

@@ -125,6 +125,7 @@ class DelegateState {
   mutable std::mutex mutex_;
   // In the order in which the host showed the graphs.
   std::vector<GraphEntry> graphs_;
+  int graphs_shown_ = 0;  // those that have died among them
   std::map<std::pair<const tflite::TfLiteContext*, int>,
            std::vector<std::shared_ptr<const Executable>>>
       kept_;

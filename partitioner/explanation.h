@@ -33,6 +33,7 @@ struct PartitionReport {
 
 // One graph of the model: the main one, or what control flow runs.
 struct GraphReport {
+  int number = 0;  // the graphs that the host showed before it
   std::vector<Verdict> verdicts;
   std::vector<PartitionReport> partitions;
   double judge_ms = 0;  // reading the nodes, verdicts, partitions and their graphs

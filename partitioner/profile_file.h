@@ -14,7 +14,7 @@ namespace fuselite::partitioner {
 // replace them.
 void AddTimes(std::vector<StepTimes>& times, const std::vector<StepTimes>& more);
 
-// Which partition: the graph, in the order in which the host showed them, and its first host node.
+// Which partition: GraphReport::number of its graph, and its first host node.
 struct PartitionKey {
   int graph = 0, first_node = 0;
   friend auto operator<=>(const PartitionKey&, const PartitionKey&) = default;

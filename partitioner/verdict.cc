@@ -4,6 +4,7 @@
 #include <map>
 
 #include "fusion/planner.h"
+#include "kernels/evaluation.h"
 #include "partitioner/branches.h"
 #include "partitioner/composites.h"
 #include "partitioner/host_age.h"
@@ -77,8 +78,7 @@ Status JudgeOperation(const Judging& judging, const kernels::OpDescription& op, 
   // The delegate refuses what is beyond the budget when it is compiled: it is not for the host to
   // compute.
   if (!choice.beyond_budget) FUSELITE_RETURN_IF_ERROR(choice.status);
-  verdict.cost +=
-      op.op->cost != nullptr ? op.op->cost(op) : static_cast<double>(op.outputs[0].elements());
+  verdict.cost += kernels::Cost(op);
   return Status();
 }
 

@@ -6,6 +6,7 @@
 
 #include "jit/depthwise/depthwise_emitter.h"
 #include "jit/product/product_f32.h"
+#include "kernels/along_one_line.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
@@ -226,7 +227,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.channels_in == 1 && shape.multiplier > 1) return PlanProductF32(op, context);
   return PlanLayer(op,
-                   {.window = AlongTheRow(shape.window),
+                   {.window = kernels::AlongOneLine(shape.window),
                     .batch = shape.batch,
                     .channels_out = shape.channels_out,
                     .group_out = shape.multiplier,
@@ -237,7 +238,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
 Result<KernelPlan> PlanConv2D(const OpDescription& op, const kernels::PlanContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
   if (CheckFloatOperands(op, context.isa).ok() && HasSmallGroups(shape, VectorIsa(context.isa))) {
-    const FloatLayer layer{.window = AlongTheRow(shape.window),
+    const FloatLayer layer{.window = kernels::AlongOneLine(shape.window),
                            .batch = shape.batch,
                            .channels_out = shape.channels_out,
                            .group_in = shape.group_in,

@@ -7,6 +7,7 @@
 #include "jit/depthwise/row_walker.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
+#include "kernels/along_one_line.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/filter_operands.h"
@@ -40,7 +41,7 @@ struct Layer {
 // Rows of one output each take calls of their own; a few of them repay that by multiplying four
 // rows at a time.
 kernels::Window LayerWindow(const kernels::Window& window) {
-  return window.y.output > 3 ? AlongTheRow(window) : window;
+  return window.y.output > 3 ? kernels::AlongOneLine(window) : window;
 }
 
 Layer LayerOf(const OpDescription& op, const DepthwiseConv2DShape& shape) {

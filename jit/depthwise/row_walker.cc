@@ -7,12 +7,6 @@ namespace fuselite::jit {
 using kernels::Window;
 using kernels::WindowAxis;
 
-Window AlongTheRow(const Window& window) {
-  const WindowAxis& x = window.x;
-  const bool one_column = x.input == 1 && x.output == 1 && x.filter == 1 && x.before == 0;
-  return one_column ? Window{.y = x, .x = window.y} : window;
-}
-
 Taps TapsAt(const WindowAxis& axis, int32_t position) {
   const int32_t start = axis.start(position);
   return {axis.first_tap(start), std::max(axis.first_tap(start), axis.last_tap(start))};

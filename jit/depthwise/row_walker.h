@@ -12,10 +12,6 @@
 
 namespace fuselite::jit {
 
-// A window over images of one column, whose pixels follow each other as those of one row do: it
-// slides along the row then. Others stay as they are.
-kernels::Window AlongTheRow(const kernels::Window& window);
-
 // A range of taps of one axis.
 struct Taps {
   int32_t first = 0, last = 0;

@@ -11,6 +11,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "runtime/ceil_div.h"
+#include "runtime/is_byte.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -25,10 +26,6 @@ constexpr TypeRow kTypes[] = {
     {{}, DataType::kInt8},
     {{}, DataType::kUInt8},
 };
-
-bool IsByte(const TensorInfo& info) {
-  return info.type == DataType::kInt8 || info.type == DataType::kUInt8;
-}
 
 Status CheckScale(const TensorInfo& info) {
   const Quantization& q = info.quantization;

@@ -11,6 +11,7 @@
 #include "kernels/product/constant.h"
 #include "kernels/simd.h"
 #include "kernels/source/image_source.h"
+#include "runtime/is_byte.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -20,7 +21,6 @@ constexpr double kTailRowCycles = 40;
 // The most sums of a tile: 16 lanes are the most on any target.
 constexpr int kMostSums = GemmS16::kMostRows * kMostTileVectors * 16;
 
-bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
 
 // What becomes of the sums, and their operands.
 struct FormatS16 {

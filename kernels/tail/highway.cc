@@ -13,6 +13,7 @@
 #include "kernels/simd.h"
 #include "kernels/tail/float_stages-inl.h"
 #include "kernels/tail/integer_stages-inl.h"
+#include "runtime/is_byte.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -188,14 +189,13 @@ void StageRun(const TailStage& stage, const void* const* inputs, DataType type,
   }
 }
 
-bool Is8Bit(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
 bool Is32Bit(DataType type) { return type == DataType::kFloat32 || type == DataType::kInt32; }
 
 // Takes at most kBlock values of one row through all stages. 32-bit results are worked on in place.
 void BlockRun(const Tail& tail, const void* const* inputs, const TailTile& tile,
               const RunPosition& at, const void* source, void* destination, size_t n) {
   if (tail.stages.size() == 1 && tail.stages[0].kind == TailStage::Kind::kLookup &&
-      Is8Bit(tile.source_type) && Is8Bit(tile.destination_type)) {
+      IsByte(tile.source_type) && IsByte(tile.destination_type)) {
     return LookupBytes(tail.stages[0].table.data(), static_cast<const uint8_t*>(source),
                        static_cast<uint8_t*>(destination), n);
   }

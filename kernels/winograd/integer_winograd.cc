@@ -6,6 +6,7 @@
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/product/constant.h"
 #include "kernels/winograd/integer_kernel.h"
+#include "runtime/is_byte.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -56,7 +57,6 @@ class ByteWinograd final : public IntegerWinogradKernel {
   TensorInfo output_;
 };
 
-bool IsByte(DataType type) { return type == DataType::kInt8 || type == DataType::kUInt8; }
 
 Result<ProductDescription> Describe(const OpDescription& op) {
   const DataType in = op.inputs[0].type, weights = op.inputs[1].type;

@@ -105,37 +105,29 @@ class Benchmark {
         session_.delegate == nullptr
             ? 0
             : CountDelegated(*session_.delegate, session_.interpreter->main_subgraph()).partitions;
-    if (delegates == ours) {
-      Line(
-          "Though EXTERNAL delegate is explicitly applied, the model graph will not be executed by "
-          "the delegate.");
-    } else {
-      const bool completely = delegates == static_cast<ptrdiff_t>(plan.size()) && ours == 0;
-      Line("Explicitly applied EXTERNAL delegate, and the model graph will be " +
-           (completely ? std::string("completely executed by the delegate.")
-                       : "partially executed by the delegate w/ " +
-                             std::to_string(delegates - ours) + " delegate kernels."));
+    const bool completely = delegates == static_cast<ptrdiff_t>(plan.size()) && ours == 0;
+    PrintApplied("EXTERNAL", completely, delegates - ours);
+  }
+
+  // `kernels`: the nodes that run for the delegate.
+  void PrintApplied(const std::string& delegate, bool completely, ptrdiff_t kernels) const {
+    const std::string name = delegate + " delegate";
+    if (kernels == 0) {
+      return Line("Though " + name +
+                  " is explicitly applied, the model graph will not be "
+                  "executed by the delegate.");
     }
+    Line("Explicitly applied " + name + ", and the model graph will be " +
+         (completely ? "completely executed by the delegate."
+                     : "partially executed by the delegate w/ " + std::to_string(kernels) +
+                           " delegate kernels."));
   }
 
   void PrintDelegation() const {
     const DelegateCounts counts =
         CountDelegated(*session_.delegate, session_.interpreter->main_subgraph());
     const bool completely = counts.claimed == counts.nodes && counts.partitions > 0;
-    if (completely) {
-      Line(
-          "Explicitly applied FUSELITE delegate, and the model graph will be completely executed "
-          "by the delegate.");
-    } else if (counts.partitions > 0) {
-      Line(
-          "Explicitly applied FUSELITE delegate, and the model graph will be partially executed "
-          "by the delegate w/ " +
-          std::to_string(counts.partitions) + " delegate kernels.");
-    } else {
-      Line(
-          "Though FUSELITE delegate is explicitly applied, the model graph will not be executed "
-          "by the delegate.");
-    }
+    PrintApplied("FUSELITE", completely, counts.partitions);
     if (arguments_.require_full_delegation && !completely) {
       throw CommandError(arguments_.graph + ": the delegate takes only " +
                          std::to_string(counts.claimed) + " of " + std::to_string(counts.nodes) +

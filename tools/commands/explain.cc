@@ -31,8 +31,10 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
                          const Arguments& arguments, partitioner::Options options) {
   options.keep_profile = true;
   const InputRequest inputs{CheckUsage(ParseInputLayers(arguments.layer_flags))};
-  Session session =
-      Check(OpenSession(model, HostOf(options), {.fuselite = &options}, inputs), arguments.model);
+  Session session = Check(
+      OpenSession(model, HostOf(options), {.fuselite = &options}, inputs, arguments.signature),
+      arguments.model);
+  const int subgraph = session.interpreter->main_subgraph();
   Check(session.inputs.Fill(*session.interpreter, 0));
   Check(session.interpreter->Invoke());
   session.interpreter->SetProfiling(true);
@@ -43,15 +45,17 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
   }
   NodeTimesUs times;
   for (const interpreter::NodeEvent& event : session.interpreter->TakeEvents()) {
-    if (event.subgraph != 0) continue;
+    if (event.subgraph != subgraph) continue;
     times[event.node] += static_cast<double>(event.duration_ns) / 1e3 / arguments.runs;
   }
   const std::shared_ptr<partitioner::DelegateState> state = session.delegate->state();
   const partitioner::Explanation explanation = state->Explain();
   session = Session();  // its kernels hand over what they measured
   const partitioner::ProfiledPartitions profile = state->Profile();
-  for (const partitioner::PartitionReport& partition : explanation.graphs.front().partitions) {
-    const auto steps = profile.find({0, partition.nodes.front()});
+  const auto graph =
+      std::ranges::find(explanation.graphs, subgraph, &partitioner::GraphReport::number);
+  for (const partitioner::PartitionReport& partition : graph->partitions) {
+    const auto steps = profile.find({subgraph, partition.nodes.front()});
     if (steps == profile.end() || steps->second.size() != partition.report.steps.size()) continue;
     for (size_t i = 0; i < steps->second.size(); ++i) {
       const std::vector<int>& nodes = partition.report.steps[i].host_nodes;
@@ -203,6 +207,12 @@ void Write(const Arguments& arguments, const partitioner::Explanation& explanati
   }
 }
 
+// The subgraph of the signature that was asked for, which the model has.
+int SubgraphOf(const interpreter::Model& model, const std::string& signature) {
+  const auto found = std::ranges::find(model.signatures, signature, &interpreter::Signature::key);
+  return found == model.signatures.end() ? 0 : found->subgraph;
+}
+
 void Explain(const Arguments& arguments) {
   if (arguments.runs > 0 && arguments.html.empty()) {
     throw CommandError(
@@ -216,7 +226,9 @@ void Explain(const Arguments& arguments) {
   } else {
     NodeTimesUs times;
     if (arguments.runs > 0 && refusal.ok()) times = MeasureNodes(model, arguments, options);
-    Check(WriteFile(arguments.html, {GraphHtml(*model, arguments.model, explanation, times)}));
+    const int subgraph = SubgraphOf(*model, arguments.signature);
+    Check(WriteFile(arguments.html,
+                    {GraphHtml(*model, subgraph, arguments.model, explanation, times)}));
   }
   Check(refusal);
 }

@@ -29,10 +29,12 @@ std::string ShapesOf(const ModelSubgraph& graph, const std::vector<int>& tensors
 
 class Picture {
  public:
-  Picture(const Model& model, const partitioner::Explanation& explanation, const NodeTimesUs& times)
-      : graph_(model.subgraphs.front()), times_(times), box_of_(graph_.operators.size(), -1) {
-    if (!explanation.graphs.empty()) AddPartitions(explanation.graphs.front());
-    AddOperators(explanation);
+  // `report`: null where the delegate was not shown the graph.
+  Picture(const interpreter::ModelSubgraph& graph, const partitioner::GraphReport* report,
+          const NodeTimesUs& times)
+      : graph_(graph), times_(times), box_of_(graph_.operators.size(), -1) {
+    if (report != nullptr) AddPartitions(*report);
+    AddOperators(report);
     AddEnds();
     AddEdges();
   }
@@ -66,10 +68,10 @@ class Picture {
     }
   }
 
-  void AddOperators(const partitioner::Explanation& explanation) {
+  void AddOperators(const partitioner::GraphReport* report) {
     std::map<int, std::string> reasons;
-    if (!explanation.graphs.empty()) {
-      for (const partitioner::Verdict& verdict : explanation.graphs.front().verdicts) {
+    if (report != nullptr) {
+      for (const partitioner::Verdict& verdict : report->verdicts) {
         reasons[verdict.host_node] = verdict.reason;
       }
     }
@@ -147,9 +149,12 @@ std::string ScriptText(const Json& json) {
 
 }  // namespace
 
-std::string GraphHtml(const Model& model, const std::string& title,
+std::string GraphHtml(const Model& model, int subgraph, const std::string& title,
                       const partitioner::Explanation& explanation, const NodeTimesUs& times) {
-  const Picture picture(model, explanation, times);
+  const auto report =
+      std::ranges::find(explanation.graphs, subgraph, &partitioner::GraphReport::number);
+  const Picture picture(model.subgraphs[static_cast<size_t>(subgraph)],
+                        report == explanation.graphs.end() ? nullptr : &*report, times);
   const Json data = {{"title", title},
                      {"isa", std::string(IsaName(explanation.options.isa))},
                      {"boxes", picture.boxes()},

@@ -226,11 +226,13 @@ Roofline MakeRoofline(const partitioner::DelegateState& state, double run_second
   // Between two uses of a constant the others are read: they are where all of them fit.
   const double constants_rate = roofline.peaks.BandwidthFor(constants);
   for (const auto& [key, times] : state.Profile()) {
-    const auto& graph = explanation.graphs[static_cast<size_t>(key.graph)];
+    const auto graph =
+        std::ranges::find(explanation.graphs, key.graph, &partitioner::GraphReport::number);
+    if (graph == explanation.graphs.end()) continue;
     const auto partition = std::ranges::find(
-        graph.partitions, key.first_node,
+        graph->partitions, key.first_node,
         [](const auto& report) { return report.nodes.empty() ? -1 : report.nodes.front(); });
-    if (partition == graph.partitions.end()) continue;
+    if (partition == graph->partitions.end()) continue;
     const auto& reports = partition->report.steps;
     for (size_t i = 0; i < std::min(times.size(), reports.size()); ++i) {
       roofline.steps.push_back(MakeStep(reports[i], times[i], roofline.peaks, constants_rate));
