@@ -73,6 +73,7 @@ _FUNCTIONS = {
     "FuseliteInterpreterAllocate": (ctypes.c_int, [_POINTER]),
     "FuseliteInterpreterInvoke": (ctypes.c_int, [_POINTER]),
     "FuseliteInterpreterResetVariables": (None, [_POINTER]),
+    "FuseliteInterpreterCopyIn": (ctypes.c_int, [_POINTER, _SIZE, _POINTER, _SIZE]),
     "tflite_plugin_create_delegate": (_POINTER, [ctypes.POINTER(_TEXT), ctypes.POINTER(_TEXT), _SIZE, REPORT_ERROR]),
     "tflite_plugin_destroy_delegate": (None, [_POINTER]),
 }

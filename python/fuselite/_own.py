@@ -11,7 +11,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from fuselite import _library
+from fuselite import _library, _strings
 
 _STRING = 5
 _TYPES: dict[int, Any] = {
@@ -218,7 +218,7 @@ class OwnInterpreter(_library.Owner):
 
     def _memory(self, index: int) -> _library.Tensor:
         tensor = self._tensor(index)
-        if tensor.type not in _TYPES or tensor.type == _STRING:
+        if tensor.type not in _TYPES:
             raise ValueError(f"fuselite: tensor {index} has a type that numpy does not know")
         if not tensor.data and tensor.bytes > 0:
             raise ValueError(
@@ -228,23 +228,49 @@ class OwnInterpreter(_library.Owner):
         return tensor
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
-        """Copies `value` into a tensor, whose type and shape it must have."""
+        """Copies `value` into a tensor, whose type and shape it must have. Strings, bytes or text, go to inputs alone."""
         tensor = self._memory(tensor_index)
-        array = np.ascontiguousarray(value)
         name, dtype, shape = tensor.name.decode(errors="replace"), _TYPES[tensor.type], tuple(tensor.dims[: tensor.rank])
-        if array.dtype != dtype:
-            raise ValueError(f'fuselite: "{name}" takes {np.dtype(dtype)}, not {array.dtype}')
-        if np.shape(value) != shape:
-            raise ValueError(f'fuselite: "{name}" has shape {shape}, not {np.shape(value)}')
+        if tensor.type == _STRING:
+            # As objects, which keep zero bytes at their ends.
+            array = value if isinstance(value, np.ndarray) else np.array(value, object)
+            given, takes, fits = array.shape, "strings", array.dtype.kind in "OSU"
+        else:
+            array = np.ascontiguousarray(value)
+            given, takes, fits = np.shape(value), str(np.dtype(dtype)), array.dtype == dtype
+        if not fits:
+            raise ValueError(f'fuselite: "{name}" takes {takes}, not {array.dtype}')
+        if given != shape:
+            raise ValueError(f'fuselite: "{name}" has shape {shape}, not {given}')
         if tensor.is_constant:
             raise ValueError(f'fuselite: "{name}" is a constant of the file')
-        ctypes.memmove(tensor.data, array.ctypes.data, tensor.bytes)
+        if tensor.type == _STRING:
+            self._set_strings(tensor_index, name, array)
+        else:
+            ctypes.memmove(tensor.data, array.ctypes.data, tensor.bytes)
+
+    def _set_strings(self, index: int, name: str, array: np.ndarray) -> None:
+        inputs = self._indices("Input")
+        if index not in inputs:
+            raise ValueError(f'fuselite: "{name}" is no input: strings can be given to inputs alone')
+        if not self._allocated:
+            raise ValueError(f'fuselite: call allocate_tensors() before "{name}" is given strings')
+        table = _strings.to_table(array)
+        self._check(self._library.FuseliteInterpreterCopyIn(self._handle, inputs.index(index), table.ctypes.data, table.nbytes))
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> np.ndarray:
-        """A copy of a tensor's value."""
+        """A copy of a tensor's value; strings are bytes objects."""
         _check_subgraph(subgraph_index)
         tensor = self._memory(tensor_index)
-        value = np.empty(tuple(tensor.dims[: tensor.rank]), _TYPES[tensor.type])
+        shape = tuple(tensor.dims[: tensor.rank])
+        if tensor.type == _STRING:
+            strings = _strings.from_table(ctypes.string_at(tensor.data, tensor.bytes) if tensor.data else b"", shape)
+            if strings is None:
+                raise ValueError(
+                    f"fuselite: tensor {tensor_index} has no strings: set_tensor() gives them to inputs, invoke() to other tensors"
+                )
+            return strings
+        value = np.empty(shape, _TYPES[tensor.type])
         if tensor.bytes > 0:
             ctypes.memmove(value.ctypes.data, tensor.data, min(tensor.bytes, value.nbytes))
         return value
@@ -255,6 +281,8 @@ class OwnInterpreter(_library.Owner):
 
         def view() -> np.ndarray:
             tensor = self._memory(tensor_index)
+            if tensor.type == _STRING:
+                raise ValueError(f"fuselite: tensor {tensor_index} holds strings, into which no array looks: use get_tensor()")
 
             class Memory(ctypes.c_byte * tensor.bytes):  # type: ignore[misc]
                 """A class of its own, so that it can be watched and can hold the interpreter."""

@@ -32,6 +32,23 @@ def quantize(tensor, scale, zero_point, axis=0):
     tensor.quantization = quantization
 
 
+def with_signature(model, key, inputs, outputs):
+    """The model with a signature: names to values of its first graph."""
+    model, signature = schema.ModelT.InitFromPackedBuf(model, 0), schema.SignatureDefT()
+
+    def tensor_map(name, value):
+        entry = schema.TensorMapT()
+        entry.name, entry.tensorIndex = name, value.index
+        return entry
+
+    signature.signatureKey, signature.subgraphIndex = key, 0
+    signature.inputs, signature.outputs = ([tensor_map(*pair) for pair in ends.items()] for ends in (inputs, outputs))
+    model.signatureDefs = [signature]
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(model.Pack(builder), b"TFL3")
+    return bytes(builder.Output())
+
+
 class Value:
     """A tensor of the graph: its place in the model, shape, numpy type, and scale and zero point (None for floats)."""
 

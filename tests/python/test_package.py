@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 
-import flatbuffers
 import graphs
 import numpy as np
 import pytest
@@ -24,7 +23,6 @@ sys.path.insert(0, str(PYTHON))
 
 import fuselite  # noqa: E402
 from ai_edge_litert import interpreter as litert  # noqa: E402
-from ai_edge_litert import schema_py_generated as schema  # noqa: E402
 from fuselite import _default, _library, _tool  # noqa: E402
 
 HOSTS = ["ai_edge_litert", "fuselite"]
@@ -509,14 +507,7 @@ def two_inputs():
     x, n = graph.input((2, 3)), graph.input((), np.int32)
     y = graph.op("NEG", [x], (2, 3), "NegOptions")
     m = graph.op("ADD", [n, graph.constant(np.int32(1))], (), "AddOptions", dtype=np.int32)
-    model = schema.ModelT.InitFromPackedBuf(graph.build([y, m]), 0)
-    signature, count = schema.SignatureDefT(), schema.TensorMapT()
-    count.name, count.tensorIndex = "count", n.index
-    signature.signatureKey, signature.subgraphIndex, signature.inputs, signature.outputs = "main", 0, [count], []
-    model.signatureDefs = [signature]
-    builder = flatbuffers.Builder(1024)
-    builder.Finish(model.Pack(builder), b"TFL3")
-    return bytes(builder.Output())
+    return graphs.with_signature(graph.build([y, m]), "main", {"count": n}, {})
 
 
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
