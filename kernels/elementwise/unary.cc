@@ -109,6 +109,7 @@ struct UnaryTraits {
   std::span<const TypeRow> types = kFloat;
   std::span<const Field> fields{};
   size_t params_bytes = 0, struct_bytes = 0;
+  std::string_view limits{};
 };
 
 OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits) {
@@ -125,6 +126,7 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
   def.elementwise = true;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
+  def.limits = traits.limits;
   return def;
 }
 
@@ -159,7 +161,9 @@ FUSELITE_UNARY(Relu0To1, "RELU_0_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Relu6, "RELU6", .max_version = 3, .types = kFloat8And16Bit)
 FUSELITE_UNARY(ReluN1To1, "RELU_N1_TO_1", .types = kFloat8Bit)
 FUSELITE_UNARY(Round, "ROUND", .types = kAnyFloat)
-FUSELITE_UNARY(Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8Int16)
+FUSELITE_UNARY(
+    Rsqrt, "RSQRT", .max_version = 3, .types = kFloatInt8Int16,
+    .limits = "int8 where 1/(sqrt(input scale) * output scale) is from 2^-12 to below 2^20")
 FUSELITE_UNARY(Sign, "SIGN", .options_type = 123, .max_version = 2, .types = kSignTypes)
 FUSELITE_UNARY(Sin, "SIN", .max_version = 2, .types = kFloat16)
 FUSELITE_UNARY(Sqrt, "SQRT", .max_version = 2, .types = kFloatInt8Int16)

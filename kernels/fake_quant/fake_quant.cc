@@ -78,6 +78,7 @@ const OperatorDef& FakeQuantOperator() {
       .params_bytes = sizeof(FakeQuantParams),
       .struct_bytes = sizeof(tflite::TfLiteFakeQuantParams),
       .types = kTypes,
+      .limits = "1 to 16 bits; a range that holds 0",
       .infer = InferFakeQuant,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },
