@@ -16,6 +16,22 @@ int FindIn(const std::vector<SignatureTensor>& tensors, std::string_view name) {
   return found == tensors.end() ? -1 : found->tensor;
 }
 
+// Which subgraphs run where `main` does: it, and those that its operators run.
+std::vector<bool> RunFrom(const Model& model, int main) {
+  std::vector<bool> runs(model.subgraphs.size());
+  std::vector<int> open = {main};
+  while (!open.empty()) {
+    const int graph = open.back();
+    open.pop_back();
+    if (runs[graph]) continue;
+    runs[graph] = true;
+    for (const ModelOperator& op : model.subgraphs[graph].operators) {
+      open.insert(open.end(), op.subgraphs.begin(), op.subgraphs.end());
+    }
+  }
+  return runs;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const Model> model,
@@ -31,8 +47,10 @@ Result<std::unique_ptr<Interpreter>> Interpreter::Create(std::shared_ptr<const M
     FUSELITE_RETURN_IF_ERROR(interpreter->ChooseMain(options.signature));
     static const OpResolver kBuiltins = OpResolver::WithBuiltins();
     const OpResolver& resolver = options.resolver ? *options.resolver : kBuiltins;
+    const std::vector<bool> runs = RunFrom(*host.model, interpreter->main_);
     for (size_t i = 0; i < host.model->subgraphs.size(); ++i) {
-      FUSELITE_ASSIGN_OR_RETURN(auto graph, Subgraph::Build(host, static_cast<int>(i), resolver));
+      FUSELITE_ASSIGN_OR_RETURN(auto graph,
+                                Subgraph::Build(host, static_cast<int>(i), resolver, runs[i]));
       host.subgraphs.push_back(std::move(graph));
     }
     return interpreter;

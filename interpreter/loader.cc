@@ -122,6 +122,24 @@ Status CheckFlow(const ModelSubgraph& graph) {
   return Status();
 }
 
+// What nobody writes and has no elements is a constant: some writers of files give such no data.
+void MarkEmptyConstants(const Source& source, ModelSubgraph& graph) {
+  std::vector<bool> written(graph.tensors.size());
+  for (const int input : graph.inputs) written[input] = true;
+  for (const ModelOperator& op : graph.operators) {
+    for (const int output : op.outputs) written[output] = true;
+  }
+  for (size_t i = 0; i < written.size(); ++i) {
+    ModelTensor& tensor = graph.tensors[i];
+    if (written[i] || tensor.constant || tensor.is_variable || BitWidth(tensor.type) == 0 ||
+        tensor.shape.elements() > 0) {
+      continue;
+    }
+    tensor.data = source.bytes.first(0);
+    tensor.constant = true;
+  }
+}
+
 Result<ModelSubgraph> ReadSubgraph(const Source& source, const schema::SubGraph& from) {
   ModelSubgraph graph;
   if (from.name() != nullptr) graph.name = from.name()->str();
@@ -137,6 +155,7 @@ Result<ModelSubgraph> ReadSubgraph(const Source& source, const schema::SubGraph&
   FUSELITE_RETURN_IF_ERROR(
       loader::ReadIndices("output", from.outputs(), graph.tensors.size(), false, graph.outputs));
   FUSELITE_RETURN_IF_ERROR(ReadOperators(source, from, graph));
+  MarkEmptyConstants(source, graph);
   FUSELITE_RETURN_IF_ERROR(CheckFlow(graph));
   FUSELITE_RETURN_IF_ERROR(source.allowance->Take(sizeof(graph) + graph.name.size() +
                                                   SizeOf(graph.inputs) + SizeOf(graph.outputs)));

@@ -101,12 +101,11 @@ Status ReadScales(const schema::QuantizationParameters& from, ModelTensor& tenso
   for (uint32_t i = 0; i < scales.size(); ++i) {
     const float scale = scales.Get(i);
     const int64_t zero_point = ReadInt64(*from.zero_point(), i);
-    // Converters give biases a scale of 0 where they know none, which kernels compare and no more,
-    // and channels of weights that are all 0.
-    const bool of_bias = tensor.type == DataType::kInt32 || tensor.type == DataType::kInt64;
-    const bool may_be_zero = of_bias || (tensor.constant && scales.size() > 1);
-    if (!(scale > 0 || (may_be_zero && scale == 0)) || !std::isfinite(scale)) {
-      return InvalidArgument("scale ", i, " is ", scale, ", expected a positive number");
+    // Converters give a scale of 0 to values that were always 0 in their calibration, to channels
+    // of weights that are all 0, and to biases where they know none. Kernels that compute with it
+    // refuse it, many only compare or pass it on.
+    if (!(scale >= 0) || !std::isfinite(scale)) {
+      return InvalidArgument("scale ", i, " is ", scale, ", expected no negative number");
     }
     if (zero_point < low || zero_point > high) {
       return InvalidArgument("zero point ", zero_point, " is out of range for ",

@@ -62,6 +62,16 @@ void Fill(const ModelTensor& from, TfLiteTensor& to) {
   }
 }
 
+// Stands for an operator that nobody implements in a graph that does not run.
+tflite::TfLiteRegistration NeverPrepared() {
+  tflite::TfLiteRegistration registration{};
+  registration.prepare = [](tflite::TfLiteContext*, tflite::TfLiteNode*) {
+    return tflite::kTfLiteError;
+  };
+  registration.invoke = registration.prepare;
+  return registration;
+}
+
 }  // namespace
 
 Subgraph::Subgraph(SubgraphHost& host, int index)
@@ -77,10 +87,10 @@ Subgraph::~Subgraph() {
 }
 
 Result<std::unique_ptr<Subgraph>> Subgraph::Build(SubgraphHost& host, int index,
-                                                  const OpResolver& resolver) {
+                                                  const OpResolver& resolver, bool runs) {
   std::unique_ptr<Subgraph> graph(new Subgraph(host, index));
   FUSELITE_RETURN_IF_ERROR(graph->AddModelTensors());
-  FUSELITE_RETURN_IF_ERROR(graph->AddModelNodes(resolver));
+  FUSELITE_RETURN_IF_ERROR(graph->AddModelNodes(resolver, runs));
   return graph;
 }
 
@@ -91,12 +101,14 @@ Status Subgraph::AddModelTensors() {
   return Status();
 }
 
-Status Subgraph::AddModelNodes(const OpResolver& resolver) {
+Status Subgraph::AddModelNodes(const OpResolver& resolver, bool runs) {
+  static const OpImplementation kNobody{.def = nullptr, .registration = NeverPrepared()};
   std::set<std::string> missing;
   for (const ModelOperator& op : model_.operators) {
     const bool custom = op.builtin_code == tflite::kTfLiteBuiltinCustom;
     const OpImplementation* found = custom ? resolver.FindCustom(op.custom_name, op.version)
                                            : resolver.FindBuiltin(op.builtin_code, op.version);
+    if (found == nullptr && !runs) found = &kNobody;
     if (found == nullptr) {
       const std::string version = op.version == 1 ? "" : " version " + std::to_string(op.version);
       missing.insert(Model::OperatorName(op) + version);
@@ -113,6 +125,7 @@ Status Subgraph::AddModelNodes(const OpResolver& resolver) {
     node->node.custom_initial_data_size = static_cast<int>(op.custom_options.size());
     node->registration =
         found->def ? BuiltinRegistration(*found->def, op.version) : found->registration;
+    if (found == &kNobody) node->registration.builtin_code = op.builtin_code;
     node->registration.version = op.version;
     // The resolver, whose own copy of the name this was, may be gone after this.
     if (custom) node->registration.custom_name = op.custom_name.c_str();

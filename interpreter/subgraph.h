@@ -58,9 +58,10 @@ size_t HostBytes(const TensorInfo& info);
 
 class Subgraph {
  public:
-  // Adds `index`'s tensors and nodes. kUnsupported names the operators that nobody implements.
+  // Adds `index`'s tensors and nodes. kUnsupported names the operators that nobody implements, where
+  // it `runs`; one that does not may have such.
   static Result<std::unique_ptr<Subgraph>> Build(SubgraphHost& host, int index,
-                                                 const OpResolver& resolver);
+                                                 const OpResolver& resolver, bool runs);
   ~Subgraph();
   Subgraph(const Subgraph&) = delete;
   Subgraph& operator=(const Subgraph&) = delete;
@@ -139,7 +140,7 @@ class Subgraph {
 
   // subgraph.cc
   Status AddModelTensors();
-  Status AddModelNodes(const OpResolver& resolver);
+  Status AddModelNodes(const OpResolver& resolver, bool runs);
   int AddNode(std::unique_ptr<Node> node);
   void FreeTensor(tflite::TfLiteTensor& tensor);
   void SetTensorsSize(size_t size);

@@ -174,9 +174,9 @@ const Broken kBroken[] = {
      [](ModelWriter& w) {
        w.AddTensor("c", DataType::kInt8, {2}, {{1.0f, 1.0f}, {0, 0}, 4});
      }},
-    {"scale 0 is 0, expected a positive number",
+    {"scale 0 is -1, expected no negative number",
      [](ModelWriter& w) {
-       w.AddTensor("c", DataType::kInt8, {2}, {{0.0f}, {0}, 0});
+       w.AddTensor("c", DataType::kInt8, {2}, {{-1.0f}, {0}, 0});
      }},
     {"scale 0 is nan",
      [](ModelWriter& w) {
@@ -326,6 +326,24 @@ TEST(LoaderTest, SurvivesRandomDamage) {
     ASSERT_EQ(model.status().message().find('\n'), std::string::npos);
   }
   EXPECT_GT(refused, kRounds / 10);
+}
+
+// Some writers of files give constants without elements no data.
+TEST(LoaderTest, ValuesWithoutElementsThatNobodyWritesAreConstants) {
+  ModelWriter writer;
+  const int x = writer.AddTensor("x", DataType::kFloat32, {1});
+  const int shape = writer.AddTensor("shape", DataType::kInt32, {0});
+  const int out = writer.AddTensor("out", DataType::kFloat32, Shape());
+  writer.AddOperator(*kernels::FindOperator("RESHAPE"), {x, shape}, {out});
+  writer.SetInputs({x});
+  writer.SetOutputs({out});
+  const auto bytes = writer.Finish();
+  const auto model = LoadModel(bytes);
+  ASSERT_TRUE(model.ok()) << model.status().ToString();
+  const std::vector<ModelTensor>& tensors = (*model)->subgraphs[0].tensors;
+  EXPECT_TRUE(tensors[shape].constant);
+  EXPECT_NE(tensors[shape].data.data(), nullptr);
+  EXPECT_FALSE(tensors[x].constant || tensors[out].constant);
 }
 
 void ExpectLoads(const Result<std::shared_ptr<const Model>>& model) {

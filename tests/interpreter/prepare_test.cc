@@ -103,6 +103,35 @@ TEST(PrepareTest, MissingOperatorsAreNamedByTheirVersions) {
   EXPECT_EQ(error(true, 2), missing + "custom operator Odd version 2" + hint);
 }
 
+// Another signature's graph may have what this build does not know; a graph that is called may not.
+TEST(PrepareTest, GraphsThatDoNotRunMayLackOperators) {
+  const auto open = [](bool called) {
+    ModelWriter writer;
+    const int condition = writer.AddTensor("c", DataType::kBool, {1});
+    const int x = writer.AddTensor("x", DataType::kFloat32, {2});
+    const int out = writer.AddTensor("out", DataType::kFloat32, {2});
+    writer.AddOperator(*kernels::FindOperator("RELU"), {x}, {out});
+    writer.SetInputs({condition, x});
+    writer.SetOutputs({out});
+    if (called) {
+      const int chosen = writer.AddTensor("chosen", DataType::kFloat32, {2});
+      writer.AddControlFlow(tflite::kTfLiteBuiltinIf, {1, 1}, {condition, x}, {chosen});
+    }
+    writer.AddSubgraph("other");
+    const int in = writer.AddTensor("in", DataType::kFloat32, {2});
+    const int odd = writer.AddTensor("odd", DataType::kFloat32, {2});
+    writer.AddCustomOperator("Odd", {}, {in}, {odd});
+    writer.SetInputs({in});
+    writer.SetOutputs({odd});
+    return Interpreter::Create(Load(writer), {});
+  };
+  EXPECT_THAT(open(true).status().message(), HasSubstr("custom operator Odd"));
+  auto interpreter = open(false);
+  ASSERT_TRUE(interpreter.ok()) << interpreter.status().ToString();
+  ASSERT_OK((*interpreter)->AllocateTensors());
+  ASSERT_OK((*interpreter)->Invoke());
+}
+
 // Values that nodes make of constants are there before anything runs, whatever is left out.
 TEST(PrepareTest, KnowsValuesThatFollowFromConstants) {
   ModelWriter writer;
