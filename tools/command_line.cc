@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "partitioner/options.h"
+#include "runtime/printable.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 
@@ -35,10 +36,8 @@ void Initialize() {
 }
 
 // One line, whatever a file is called.
-int Fail(std::string what, int exit_status) {
-  std::ranges::replace_if(
-      what, [](unsigned char c) { return c < ' '; }, '?');
-  std::fprintf(stderr, "fuselite: %s\n", what.c_str());
+int Fail(std::string_view what, int exit_status) {
+  std::fprintf(stderr, "fuselite: %s\n", fuselite::OneLine(what).c_str());
   return exit_status;
 }
 

@@ -407,6 +407,27 @@ def test_analyze_has_the_analyzers_look_and_who_runs_each(tool, mobilenet):
     assert "Total data buffer size" in out
 
 
+def test_names_of_a_file_stay_in_their_lines(tool, tmp_path):
+    """Whatever a file calls its tensors and operators, it makes no lines of its own and sends nothing to the terminal."""
+    bad, shown = "a\nnode\x1b[2J\x7f\u009b", "a?node?[2J??"
+    graph = graphs.Graph()
+    x = graph.input((1, 4))
+    y = graph.op("EXP", [x], (1, 4), "ExpOptions")
+    graph.tensors[y.index].name = bad
+    path, custom = tmp_path / "bad.tflite", tmp_path / "custom.tflite"
+    path.write_bytes(graph.build([y]))
+    for command in ("run", "diff", "analyze"):
+        out = tool(command, path)
+        assert shown in out and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", out), out
+        assert "\nnode" not in out
+    z = graph.op(f"custom {bad}", [y], (1, 4))
+    custom.write_bytes(graph.build([z]))
+    for command in ("explain", "analyze"):
+        out = tool(command, custom)
+        assert shown in out and "\nnode?" not in out and "\x1b" not in out
+    assert json.loads(tool("explain", custom, "--format", "json"))["graphs"][0]["nodes"][1]["op"].endswith(bad)
+
+
 def test_explain_draws_the_graph(tool, mobilenet, tmp_path):
     page = tmp_path / "graph.html"
     tool("explain", mobilenet, "--ops_deny", "SOFTMAX", "--html", page, "--profile_runs", 2)

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/printable.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
 #include "tools/commands/benchmark_flags.h"
@@ -246,10 +247,11 @@ void ListSignatures(const BenchmarkArguments& arguments) {
   std::cout << arguments.output_prefix << "The Model contains " << model->signatures.size()
             << " signature key(s).\n";
   for (const interpreter::Signature& signature : model->signatures) {
-    std::cout << arguments.output_prefix << "-> Signature Key: " << signature.key << ", Inputs:";
-    for (const auto& input : signature.inputs) std::cout << ' ' << input.name;
+    std::cout << arguments.output_prefix << "-> Signature Key: " << OneLine(signature.key)
+              << ", Inputs:";
+    for (const auto& input : signature.inputs) std::cout << ' ' << OneLine(input.name);
     std::cout << ", Outputs:";
-    for (const auto& output : signature.outputs) std::cout << ' ' << output.name;
+    for (const auto& output : signature.outputs) std::cout << ' ' << OneLine(output.name);
     std::cout << '\n';
   }
 }

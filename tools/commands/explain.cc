@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "runtime/printable.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
@@ -115,7 +116,7 @@ Answer ExplainSession(const Session& session, const Arguments& arguments) {
   if (of_budget || !LeavesDimensions(session)) {
     answer.refusal = Status(session.prepared.code(), reason);
   } else {
-    std::cerr << "fuselite: " << reason << "; --shape says how large an input is\n";
+    std::cerr << "fuselite: " << OneLine(reason) << "; --shape says how large an input is\n";
   }
   return answer;
 }

@@ -7,14 +7,12 @@
 #include <sstream>
 #include <string_view>
 
-#include "interpreter/printable.h"
+#include "runtime/printable.h"
 #include "runtime/write_file.h"
 #include "tools/common/files.h"
 
 namespace fuselite::tools {
 namespace {
-
-using interpreter::Printable;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
