@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import running
 import test_models
+from ai_edge_litert import schema_py_generated as schema
 
 
 def test_run_writes_outputs_that_do_not_depend_on_the_delegate(tool, mobilenet, tmp_path):
@@ -87,6 +88,42 @@ def test_our_own_host_gives_the_outputs_of_litert(tool, networks, tmp_path, name
     files = [line.split()[-1] for line in table.splitlines()[1:]]
     actual = [np.load(file) for file in files]
     assert running.largest_difference(actual, expected) <= test_models.allowed(name, expected)
+
+
+def named_outputs(path, names, dtype=np.float32):
+    """Writes a model whose outputs have these names, and whose n-th output is n times its input."""
+    graph = graphs.Graph()
+    x = graph.input((1, 2))
+    outputs = [graph.op("MUL", [x, graph.constant(np.float32([i]))], (1, 2), "MulOptions") for i in range(len(names))]
+    for value, name in zip(outputs, names, strict=True):
+        graph.tensors[value.index].name = name
+    path.write_bytes(graph.build(outputs))
+    return path
+
+
+def test_each_output_has_its_own_file(tool, tmp_path):
+    names = ["a/b", "a:b", "a_b_3", "a_b", "a?b", "x" * 300, "x" * 299 + "y", ""]
+    path = named_outputs(tmp_path / "names.tflite", names)
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    table = tool("run", path, "-i", tmp_path / "x.npy", "-o", tmp_path / "out")
+    files = [line.split()[-1] for line in table.splitlines()[1:]]
+    assert [np.load(file).max() for file in files] == list(range(len(names)))
+    expected = ["a_b", "a_b_1", "a_b_3", "a_b_3_3", "a_b_4", "x" * 100, "x" * 100 + "_6", "output_7"]
+    assert files == [str(tmp_path / "out" / f"{name}.npy") for name in expected]
+
+
+def test_outputs_that_numpy_lacks_are_named_behind_the_table(tool, tmp_path):
+    graph, string = graphs.Graph(), schema.TensorType.STRING
+    x, text = graph.input((1, 2)), graph.input((1,))
+    graph.tensors[text.index].type = string
+    grams = graph.op("SKIP_GRAM", [text], (1,), "SkipGramOptions", tensor_type=string, ngramSize=1)
+    path = tmp_path / "text.tflite"
+    path.write_bytes(graph.build([grams, graph.op("EXP", [x], (1, 2), "ExpOptions")]))
+    result = subprocess.run([tool.path, "run", path, "-o", tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "fuselite: outputs that no .npy file can hold were not written: 't2' (string)\n"
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["output", "t2", "t3"]
+    assert os.listdir(tmp_path / "out") == ["t3.npy"]
 
 
 def test_arrays_that_cannot_be_read_say_how_to_save_them(tool, mobilenet, tmp_path):

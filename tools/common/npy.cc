@@ -162,6 +162,8 @@ Result<Array> ReadNpy(const std::string& path) {
   return array;
 }
 
+bool HasNpyType(DataType type) { return std::ranges::count(kCodes, type, &TypeCode::type) > 0; }
+
 Status WriteNpy(const std::string& path, const Array& array) {
   const auto entry = std::ranges::find(kCodes, array.type, &TypeCode::type);
   if (entry == kCodes.end()) {
