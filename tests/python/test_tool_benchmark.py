@@ -1,5 +1,6 @@
 """`fuselite benchmark`, run as a person runs it."""
 
+import csv
 import json
 import os
 import pty
@@ -69,23 +70,32 @@ def test_benchmark_watches_the_memory(tool, mobilenet):
 
 
 def test_benchmark_profiles_the_steps(tool, mobilenet, tmp_path):
-    csv = tmp_path / "profile.csv"
+    file = tmp_path / "profile.csv"
     flags = ["--num_runs=3", "--min_secs=0", "--enable_op_profiling=true"]
     text = tool("benchmark", mobilenet, *flags)
     assert "Run Order" in text and "Top by Computation Time" in text and "Summary by node type" in text
     assert "CONV_2D" in text
-    tool("benchmark", mobilenet, *flags, "--op_profiling_output_mode=csv", f"--op_profiling_output_file={csv}")
-    lines = csv.read_text().splitlines()
+    tool("benchmark", mobilenet, *flags, "--op_profiling_output_mode=csv", f"--op_profiling_output_file={file}")
+    lines = file.read_text().splitlines()
     assert lines[0].startswith("node type, start, first, avg_ms") and len(lines) > 20
+
+
+def test_names_with_commas_are_one_field_of_the_profile(tool, tmp_path):
+    """Kernels of large batches say so behind a comma: "conv f32 4x16 avx2 jit, 4 images at a time"."""
+    file = tmp_path / "profile.csv"
+    batch = ["--shape", "32,64,64,3", "--num_threads=1", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    tool("benchmark", "zoo:mobilenet_v1", *batch, f"--profiling_output_csv_file={file}")
+    rows = list(csv.reader(file.read_text().splitlines()))
+    assert len(rows) > 20 and {len(row) for row in rows} == {9}
 
 
 def test_benchmark_takes_the_flags_of_benchmark_model(tool, tmp_path):
     quick = ["zoo:transformer", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
-    csv = tmp_path / "profile.csv"
+    profile = tmp_path / "profile.csv"
     # A flag given twice counts as it is given last.
-    text = tool("benchmark", *quick, "--num_runs=3", "--enable_op_profiling=true", f"--profiling_output_csv_file={csv}")
+    text = tool("benchmark", *quick, "--num_runs=3", "--enable_op_profiling=true", f"--profiling_output_csv_file={profile}")
     assert re.search(r"^count=3 ", text, re.M)
-    assert csv.read_text().startswith("node type, ")
+    assert profile.read_text().startswith("node type, ")
     signatures = tool("benchmark", *quick, "--list_signatures=true")
     assert "contains 1 signature key(s)" in signatures
     assert "-> Signature Key: serving_default, Inputs: tokens, Outputs: output" in signatures
