@@ -22,7 +22,8 @@ struct Arguments {
   std::string model, signature;
   std::string format = "text";
   std::string output, html;
-  int runs = 0;  // to measure for the picture
+  bool writes_plan = true;  // beside the picture, or instead of it
+  int runs = 0;             // to measure for the picture
   InputLayerFlags layer_flags;
   DelegateFlags delegate;
 };
@@ -222,9 +223,8 @@ void Explain(const Arguments& arguments) {
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const auto [explanation, refusal] = ExplainAll(model, arguments, options);
-  if (arguments.html.empty()) {
-    Write(arguments, explanation);
-  } else {
+  if (arguments.writes_plan) Write(arguments, explanation);
+  if (!arguments.html.empty()) {
     NodeTimesUs times;
     if (arguments.runs > 0 && refusal.ok()) times = MeasureNodes(model, arguments, options);
     const int subgraph = SubgraphOf(*model, arguments.signature);
@@ -249,14 +249,19 @@ void AddExplainCommand(CLI::App& app) {
   command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
   arguments->layer_flags.AddShapesTo(*command);
   command->add_option("--html", arguments->html,
-                      "Write the graph as a picture for a browser: one file that needs no network");
+                      "Write the graph as a picture for a browser, one file that needs no network, "
+                      "instead of the text; beside what --format or --output ask for");
   command
       ->add_option("--profile_runs", arguments->runs,
                    "With --html: run the model so often and show the times; 0: no times")
       ->check(AtLeast(0))
       ->capture_default_str();
   arguments->delegate.AddOptionsTo(*command);
-  command->callback([arguments] { Explain(*arguments); });
+  command->callback([arguments, command] {
+    const bool asked = command->count("--format") + command->count("--output") > 0;
+    arguments->writes_plan = arguments->html.empty() || asked;
+    Explain(*arguments);
+  });
 }
 
 }  // namespace fuselite::tools
