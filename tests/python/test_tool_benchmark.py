@@ -8,6 +8,7 @@ import re
 import subprocess
 
 import numpy as np
+import pytest
 from graphs import Graph
 
 
@@ -160,6 +161,26 @@ def test_a_roofline_counts_the_rows_that_are_looked_up(tool, tmp_path):
     tool("benchmark", model, "--roofline", "--num_runs=3", "--min_secs=0", "--result_file_path", result)
     (step,) = json.loads(result.read_text())["delegate"]["roofline"]["steps"]
     assert step["bytes"] == 8 * 4 + 2 * 8 * 16 * 4  # indices, and rows read and written
+
+
+@pytest.mark.parametrize("without", ["--delegate=off", "--use_fuselite=false"])
+@pytest.mark.parametrize("flag", ["--roofline", "--require_full_delegation=true"])
+def test_what_is_about_the_delegate_is_refused_without_it(tool, without, flag):
+    refused = tool("benchmark", "zoo:keyword", flag, without, status=2)
+    assert f"{flag.partition('=')[0]}: no fuselite delegate is applied here" in refused
+
+
+def test_nothing_is_compared_with_itself(tool, delegate_path):
+    both = ["zoo:keyword", "--delegate=both", "--use_fuselite=false", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    assert "--delegate=both: no delegate is applied here to compare" in tool("benchmark", *both, status=2)
+    assert "Ratio" in tool("benchmark", *both, "--external_delegate_path", delegate_path)
+
+
+@pytest.mark.parametrize("instead", ["--dry_run=true", "--list_signatures=true"])
+@pytest.mark.parametrize("flag", ["--output_filepath=x", "--op_profiling_output_file=x", "--roofline"])
+def test_files_of_a_run_are_refused_where_nothing_is_run(tool, instead, flag):
+    message = f"{flag.partition('=')[0]}: nothing is run with {instead}"
+    assert message in tool("benchmark", "zoo:keyword", instead, flag, status=2)
 
 
 def test_benchmark_can_require_full_delegation(tool):

@@ -207,6 +207,7 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["diff", "zoo:transformer", "--tolerance", "nan"], 2, "'nan' is not at least 0"),
         (["diff", "zoo:transformer", "--tolerance", "-1"], 2, "'-1' is not at least 0"),
         (["demo", "--seconds", "-1"], 2, "'-1' is not at least 0"),
+        (["demo", "a.tflite", "--directory", "b"], 2, "--directory: the zoo's models are written there, and other models are"),
         (["demo", "--seconds", "inf"], 2, "--seconds: 'inf' is not finite"),
         (["benchmark", "zoo:keyword", "--max_secs=1e999"], 2, "--max_secs: '1e999' is not finite"),
         (["zoo", "transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written: No such file or directory"),
@@ -224,6 +225,38 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
 )
 def test_errors_are_one_line(tool, arguments, status, message):
     assert message in tool(*arguments, status=status)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["run", "zoo:keyword", flag] for flag in ("-o", "--external_delegate_path")),
+        *(["explain", "zoo:keyword", flag] for flag in ("-o", "--html")),
+        *(["profile", "zoo:keyword", flag] for flag in ("-o", "--chrome-trace")),
+        ["stress", "-o"],
+        ["zoo", "keyword", "-o"],
+        ["demo", "--directory"],
+        *(
+            ["benchmark", "zoo:keyword", f"--{flag}"]
+            for flag in ("result_file_path", "output_filepath", "op_profiling_output_file", "profiling_output_csv_file")
+        ),
+    ],
+)
+def test_paths_that_are_empty_are_refused(tool, arguments):
+    assert re.search("--[a-z_-]+: '' names no (file|folder)\n", tool(*arguments, "", status=2))
+
+
+def test_two_flags_do_not_write_one_file(tool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = ["--num_runs=1", "--min_secs=0"]
+    assert "--output and --chrome-trace name the same file, p" in tool(
+        "profile", "zoo:keyword", "-o", "./p", "--chrome-trace", "p", status=2
+    )
+    assert "--output and --html name the same file" in tool("explain", "zoo:keyword", "-o", "p", "--html", "p", status=2)
+    both = ["--result_file_path=p", f"--output_filepath={tmp_path / 'p'}"]
+    assert "--result_file_path and --output_filepath name the same" in tool("benchmark", "zoo:keyword", *quick, *both, status=2)
+    assert os.listdir() == []
+    tool("profile", "zoo:keyword", "-o", "/dev/null", "--chrome-trace", "/dev/null", "--num_runs=1")
 
 
 @pytest.mark.parametrize("arguments", [["explain", "zoo:mobilenet_v1"], ["--help"], ["run", "--help"], ["--version"]])

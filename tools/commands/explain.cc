@@ -8,6 +8,7 @@
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
+#include "tools/common/files.h"
 #include "tools/common/graph_html.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
@@ -220,6 +221,7 @@ void Explain(const Arguments& arguments) {
     throw CommandError(
         "--profile_runs: the times are shown in the picture; give its file by --html", 2);
   }
+  CheckUsage(CheckDistinct({{"--output", arguments.output}, {"--html", arguments.html}}));
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const auto [explanation, refusal] = ExplainAll(model, arguments, options);
@@ -246,11 +248,14 @@ void AddExplainCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--signature", arguments->signature,
                       "Key of the signature to prepare; else every one");
-  command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
+  command->add_option("-o,--output", arguments->output, "The file to write; else standard output")
+      ->check(Names("file"));
   arguments->layer_flags.AddShapesTo(*command);
-  command->add_option("--html", arguments->html,
-                      "Write the graph as a picture for a browser, one file that needs no network, "
-                      "instead of the text; beside what --format or --output ask for");
+  command
+      ->add_option("--html", arguments->html,
+                   "Write the graph as a picture for a browser, one file that needs no network, "
+                   "instead of the text; beside what --format or --output ask for")
+      ->check(Names("file"));
   command
       ->add_option("--profile_runs", arguments->runs,
                    "With --html: run the model so often and show the times; 0: no times")

@@ -116,8 +116,10 @@ void AddRunCommand(CLI::App& app) {
   command->add_option("--signature", arguments->signature,
                       "Key of the signature to run; else the first subgraph");
   command->add_option("-i,--input", arguments->inputs, kInputHelp);
-  command->add_option("-o,--output-dir", arguments->output_dir,
-                      "Where to write each output as a .npy file");
+  command
+      ->add_option("-o,--output-dir", arguments->output_dir,
+                   "Where to write each output as a .npy file")
+      ->check(Names("folder"));
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();

@@ -24,6 +24,15 @@ inline CLI::Validator AtLeast(double low) {
       "");
 }
 
+// A path that is not empty; `what`: "file", "folder".
+inline CLI::Validator Names(const char* what) {
+  return CLI::Validator(
+      [what](const std::string& text) {
+        return text.empty() ? std::string("'' names no ") + what : std::string();
+      },
+      "");
+}
+
 // A number that an unsigned integer of 64 bits can be: what CLI11 reads as one wraps around.
 inline CLI::Validator WholeNumber() {
   return CLI::Validator(
