@@ -101,6 +101,8 @@ def test_benchmark_takes_the_flags_of_benchmark_model(tool, tmp_path):
     assert "contains 1 signature key(s)" in signatures
     assert "-> Signature Key: serving_default, Inputs: tokens, Outputs: output" in signatures
     assert "count=1" in tool("benchmark", *quick, "--signature_to_run_for=serving_default")
+    # An empty value takes nothing from what follows.
+    assert "count=1" in tool("benchmark", "--signature_to_run_for=", "--output_prefix=", "--input_layer=", *quick)
     ignored = tool("benchmark", *quick, "--use_gpu=false", "--use_xnnpack=true", warns=True)
     assert sorted(ignored.splitlines()) == [
         f"fuselite: {flag} has no meaning here and is ignored" for flag in ("--use_gpu", "--use_xnnpack")
