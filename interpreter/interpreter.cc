@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "interpreter/printable.h"
 #include "interpreter/strings.h"
 #include "kernels/import.h"
 #include "runtime/caught.h"
 #include "runtime/is_index.h"
+#include "runtime/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

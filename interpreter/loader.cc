@@ -6,10 +6,10 @@
 #include <string>
 
 #include "interpreter/loader_internal.h"
-#include "interpreter/printable.h"
 #include "runtime/aligned_buffer.h"
 #include "runtime/is_index.h"
 #include "runtime/mapped_file.h"
+#include "runtime/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -5,11 +5,11 @@
 #include <cstdio>
 
 #include "interpreter/host_memory.h"
-#include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
 #include "runtime/caught.h"
 #include "runtime/failure_context.h"
 #include "runtime/is_index.h"
+#include "runtime/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdlib>
 
 #include "interpreter/host_memory.h"
-#include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
+#include "runtime/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

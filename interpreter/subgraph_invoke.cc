@@ -1,8 +1,8 @@
 #include <chrono>
 
 #include "interpreter/operator_calls.h"
-#include "interpreter/printable.h"
 #include "interpreter/subgraph.h"
+#include "runtime/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

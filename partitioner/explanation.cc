@@ -5,6 +5,7 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/printable.h"
 #include "runtime/status_join.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
@@ -51,8 +52,8 @@ class Grouped {
     out << "  " << heading << '\n';
     for (const Line& line : lines_) {
       const bool one = line.where.size() == 1 && line.where.begin()->size() == 1;
-      out << "    " << line.what << " (" << place << (one ? " " : "s ") << Places(line.where)
-          << ")\n";
+      out << "    " << OneLine(line.what) << " (" << place << (one ? " " : "s ")
+          << Places(line.where) << ")\n";
     }
   }
 
@@ -107,8 +108,8 @@ void PrintOneReason(const std::vector<Verdict>& verdicts, std::ostream& out) {
     if (std::ranges::count(operators, verdict.op) == 0) operators.push_back(verdict.op);
   }
   out << "  all " << verdicts.size() << " nodes (";
-  for (size_t i = 0; i < operators.size(); ++i) out << (i ? ", " : "") << operators[i];
-  out << ") are left to the host: " << verdicts.front().reason << '\n';
+  for (size_t i = 0; i < operators.size(); ++i) out << (i ? ", " : "") << OneLine(operators[i]);
+  out << ") are left to the host: " << OneLine(verdicts.front().reason) << '\n';
 }
 
 // The nodes that no table of steps will show.
@@ -149,7 +150,7 @@ void PrintCache(const CacheReport& cache, std::ostream& out) {
 // What became of the partition as a whole, behind its nodes and their multiply-adds. `main`: it is
 // of the graph that the model's callers run.
 std::string OutcomeOf(const PartitionReport& partition, bool main) {
-  if (!partition.error.empty()) return ", could not be compiled: " + partition.error;
+  if (!partition.error.empty()) return ", could not be compiled: " + OneLine(partition.error);
   if (!partition.compiled) return main ? ", not yet compiled" : ", compiled when it first runs";
   const fusion::CompileReport& report = partition.report;
   double weights = 0;
@@ -275,7 +276,7 @@ std::string ToText(const Explanation& explanation) {
     if (explanation.graphs.size() > 1) out << "graph " << i << ": ";
     out << Plural(graph.verdicts.size(), "node") << ", " << claimed << " taken, in "
         << Plural(graph.partitions.size(), "partition") << '\n';
-    if (!graph.error.empty()) out << "error: " << graph.error << '\n';
+    if (!graph.error.empty()) out << "error: " << OneLine(graph.error) << '\n';
     PrintNodes(graph, out);
     for (size_t p = 0; p < graph.partitions.size(); ++p) {
       PrintPartition(graph.partitions[p], p, i == 0, out);

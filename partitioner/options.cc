@@ -8,6 +8,7 @@
 
 #include "kernels/custom.h"
 #include "runtime/environment.h"
+#include "runtime/status_join.h"
 
 namespace fuselite::partitioner {
 namespace {
@@ -36,13 +37,19 @@ std::string OneOf(std::span<const std::string_view> words) {
   return List(words.first(words.size() - 1)) + " or " + std::string(words.back());
 }
 
-// "2.5" and "1e9" give what they are near; what is no number at all gives the smallest.
-int NearestNumber(std::string_view value, int min, int max) {
-  double number = min;
+// "; the nearest valid value is 3" for "2.5", as "1e9", " 2" and "+2" give what they are near;
+// empty for what is no number at all.
+std::string NearestNumber(std::string_view value, int min, int max) {
+  value.remove_prefix(std::min(value.find_first_not_of(" \t+"), value.size()));
+  double number = 0;
   const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc::result_out_of_range) return value.starts_with('-') ? min : max;
-  if (!std::isfinite(number)) return min;
-  return static_cast<int>(std::clamp(std::round(number), double(min), double(max)));
+  if (error == std::errc::result_out_of_range) {
+    number = value.starts_with('-') ? min : max;
+  } else if (error != std::errc() || std::isnan(number)) {
+    return "";
+  }
+  const double nearest = std::clamp(std::round(number), double(min), double(max));
+  return internal::Join("; the nearest valid value is ", static_cast<int>(nearest));
 }
 
 Status ParseInt(std::string_view value, int min, int max, int& result) {
@@ -51,7 +58,7 @@ Status ParseInt(std::string_view value, int min, int max, int& result) {
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc() || stop != end) {
     return InvalidArgument("'", value, "' is not a whole number from ", min, " to ", max,
-                           "; the nearest valid value is ", NearestNumber(value, min, max));
+                           NearestNumber(value, min, max));
   }
   if (number < min || number > max) {
     return InvalidArgument("'", value, "' is not from ", min, " to ", max,
@@ -78,7 +85,7 @@ Status ParseAmount(std::string_view value, std::string_view suffixes, double ste
   }
   if (error != std::errc() || !rest.empty() || !std::isfinite(number) || number < 0) {
     return InvalidArgument("'", value, "' is not a number from 0 up, with one of ", suffixes,
-                           " behind it or none; the nearest valid value is 0 (no limit)");
+                           " behind it or none; write 0 (no limit), 500M or 2G");
   }
   result = number;
   return Status();

@@ -7,6 +7,8 @@
 #include <ostream>
 #include <string_view>
 
+#include "runtime/printable.h"
+
 namespace fuselite {
 namespace {
 
@@ -32,6 +34,11 @@ std::string Scaled(double value, std::string_view suffix) {
 }
 
 }  // namespace
+
+void TextTable::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = OneLine(cell);
+  rows_.push_back(std::move(cells));
+}
 
 void TextTable::Print(std::ostream& out, int indent) const {
   const size_t columns = rows_[0].size();
@@ -65,9 +72,11 @@ std::string Bytes(double bytes) { return Scaled(bytes, "B"); }
 std::string ShortName(std::string_view name) {
   constexpr size_t kLongest = 60;
   constexpr std::string_view kMiddle = "...";
-  if (name.size() <= kLongest) return std::string(name);
+  if (name.size() <= kLongest) return OneLine(name);
   const size_t front = (kLongest - kMiddle.size()) / 2, back = kLongest - kMiddle.size() - front;
-  return std::string(name.substr(0, front)).append(kMiddle).append(name.substr(name.size() - back));
+  return OneLine(name.substr(0, front))
+      .append(kMiddle)
+      .append(OneLine(name.substr(name.size() - back)));
 }
 
 std::string Count(double count) {

@@ -7,11 +7,13 @@
 #include <iostream>
 #include <limits>
 #include <mutex>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "partitioner/options.h"
+#include "runtime/printable.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 
@@ -35,10 +37,8 @@ void Initialize() {
 }
 
 // One line, whatever a file is called.
-int Fail(std::string what, int exit_status) {
-  std::ranges::replace_if(
-      what, [](unsigned char c) { return c < ' '; }, '?');
-  std::fprintf(stderr, "fuselite: %s\n", what.c_str());
+int Fail(std::string_view what, int exit_status) {
+  std::fprintf(stderr, "fuselite: %s\n", fuselite::OneLine(what).c_str());
   return exit_status;
 }
 
@@ -71,6 +71,40 @@ void CheckCommand(const CLI::App& app, int argc, char** argv) {
       kUsageError);
 }
 
+// Says what the value of a flag was to be and is not.
+std::string Wanted(const CLI::Option& option, const std::string& name) {
+  const std::string type = option.get_type_name();
+  if (type == "BOOLEAN" || option.get_expected_max() == 0) {
+    return "is neither true nor false; to turn it on, write " + name + "=true";
+  }
+  if (type != "INT") return "is not a number";
+  return "is not a whole number of at most " + std::to_string(std::numeric_limits<int>::max());
+}
+
+// The arguments behind the program's name, last first, as CLI11 takes them. It reads "--name=" as
+// "--name", which takes the next argument for its value; here that value is empty.
+std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
+  const std::vector<const CLI::App*> commands =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; });
+  std::vector<std::string> arguments;
+  for (const std::string argument : std::span(argv + 1, argv + argc)) {
+    const bool empty = argument.starts_with("--") && argument.find('=') == argument.size() - 1;
+    const std::string name = argument.substr(0, argument.size() - 1);
+    const CLI::Option* const option =
+        empty && !commands.empty() ? commands.front()->get_option_no_throw(name) : nullptr;
+    if (option == nullptr) {
+      arguments.push_back(argument);
+      continue;
+    }
+    if (option->get_expected_max() == 0 || option->get_type_name() == "BOOLEAN") {
+      throw fuselite::tools::CommandError(name + ": '' " + Wanted(*option, name), kUsageError);
+    }
+    arguments.insert(arguments.end(), {name, ""});
+  }
+  std::ranges::reverse(arguments);
+  return arguments;
+}
+
 // What stands on the command line and is no flag of the command. CLI11 lists it backwards.
 std::string Unexpected(const CLI::App& app) {
   const CLI::App* command = app.get_subcommands().front();
@@ -88,16 +122,6 @@ std::string Unexpected(const CLI::App& app) {
   return command->get_name() + " has no flag '" + given + "'; " +
          (nearest.empty() ? "fuselite " + command->get_name() + " --help lists them"
                           : "the nearest one is --" + nearest);
-}
-
-// Says what the value of a flag was to be and is not.
-std::string Wanted(const CLI::Option& option, const std::string& name) {
-  const std::string type = option.get_type_name();
-  if (type == "BOOLEAN" || option.get_expected_max() == 0) {
-    return "is neither true nor false; to turn it on, write " + name + "=true";
-  }
-  if (type != "INT") return "is not a number";
-  return "is not a whole number of at most " + std::to_string(std::numeric_limits<int>::max());
 }
 
 // CLI11 says "Could not convert: --dry_run = model.tflite" where a flag took what was meant for
@@ -141,7 +165,7 @@ int FuseliteCommandLine(int argc, char** argv) {
   AddCompletionCommand(app);
   try {
     CheckCommand(app, argc, argv);
-    app.parse(argc, argv);
+    app.parse(Arguments(app, argc, argv));
   } catch (const CLI::CallForHelp& help) {
     return Flush(app.exit(help));
   } catch (const CLI::CallForAllHelp& help) {

@@ -15,6 +15,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -204,8 +205,13 @@ TEST(OptionsTest, TheNearestNumberIsNamed) {
   EXPECT_EQ(nearest("-1e999"), "0");
   EXPECT_EQ(nearest("99999999999999999999"), "1024");
   EXPECT_EQ(nearest("-7"), "0");
-  EXPECT_EQ(nearest("many"), "0");
-  EXPECT_EQ(nearest("nan"), "0");
+  EXPECT_EQ(nearest(" 2"), "2");
+  EXPECT_EQ(nearest("+2"), "2");
+  EXPECT_EQ(nearest("-inf"), "0");
+  for (const char* text : {"many", "nan", "", " ", "+"}) {
+    EXPECT_THAT(ErrorOf({{"num_threads", text}}),
+                EndsWith("'" + std::string(text) + "' is not a whole number from 0 to 1024"));
+  }
 }
 
 TEST(OptionsTest, MinusOneThreadsMeansNoWish) {

@@ -1,5 +1,6 @@
 """`fuselite benchmark`, run as a person runs it."""
 
+import csv
 import json
 import os
 import pty
@@ -7,6 +8,7 @@ import re
 import subprocess
 
 import numpy as np
+import pytest
 from graphs import Graph
 
 
@@ -69,27 +71,38 @@ def test_benchmark_watches_the_memory(tool, mobilenet):
 
 
 def test_benchmark_profiles_the_steps(tool, mobilenet, tmp_path):
-    csv = tmp_path / "profile.csv"
+    file = tmp_path / "profile.csv"
     flags = ["--num_runs=3", "--min_secs=0", "--enable_op_profiling=true"]
     text = tool("benchmark", mobilenet, *flags)
     assert "Run Order" in text and "Top by Computation Time" in text and "Summary by node type" in text
     assert "CONV_2D" in text
-    tool("benchmark", mobilenet, *flags, "--op_profiling_output_mode=csv", f"--op_profiling_output_file={csv}")
-    lines = csv.read_text().splitlines()
+    tool("benchmark", mobilenet, *flags, "--op_profiling_output_mode=csv", f"--op_profiling_output_file={file}")
+    lines = file.read_text().splitlines()
     assert lines[0].startswith("node type, start, first, avg_ms") and len(lines) > 20
+
+
+def test_names_with_commas_are_one_field_of_the_profile(tool, tmp_path):
+    """Kernels of large batches say so behind a comma: "conv f32 4x16 avx2 jit, 4 images at a time"."""
+    file = tmp_path / "profile.csv"
+    batch = ["--shape", "32,64,64,3", "--num_threads=1", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    tool("benchmark", "zoo:mobilenet_v1", *batch, f"--profiling_output_csv_file={file}")
+    rows = list(csv.reader(file.read_text().splitlines()))
+    assert len(rows) > 20 and {len(row) for row in rows} == {9}
 
 
 def test_benchmark_takes_the_flags_of_benchmark_model(tool, tmp_path):
     quick = ["zoo:transformer", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
-    csv = tmp_path / "profile.csv"
+    profile = tmp_path / "profile.csv"
     # A flag given twice counts as it is given last.
-    text = tool("benchmark", *quick, "--num_runs=3", "--enable_op_profiling=true", f"--profiling_output_csv_file={csv}")
+    text = tool("benchmark", *quick, "--num_runs=3", "--enable_op_profiling=true", f"--profiling_output_csv_file={profile}")
     assert re.search(r"^count=3 ", text, re.M)
-    assert csv.read_text().startswith("node type, ")
+    assert profile.read_text().startswith("node type, ")
     signatures = tool("benchmark", *quick, "--list_signatures=true")
     assert "contains 1 signature key(s)" in signatures
     assert "-> Signature Key: serving_default, Inputs: tokens, Outputs: output" in signatures
     assert "count=1" in tool("benchmark", *quick, "--signature_to_run_for=serving_default")
+    # An empty value takes nothing from what follows.
+    assert "count=1" in tool("benchmark", "--signature_to_run_for=", "--output_prefix=", "--input_layer=", *quick)
     ignored = tool("benchmark", *quick, "--use_gpu=false", "--use_xnnpack=true", warns=True)
     assert sorted(ignored.splitlines()) == [
         f"fuselite: {flag} has no meaning here and is ignored" for flag in ("--use_gpu", "--use_xnnpack")
@@ -150,6 +163,26 @@ def test_a_roofline_counts_the_rows_that_are_looked_up(tool, tmp_path):
     tool("benchmark", model, "--roofline", "--num_runs=3", "--min_secs=0", "--result_file_path", result)
     (step,) = json.loads(result.read_text())["delegate"]["roofline"]["steps"]
     assert step["bytes"] == 8 * 4 + 2 * 8 * 16 * 4  # indices, and rows read and written
+
+
+@pytest.mark.parametrize("without", ["--delegate=off", "--use_fuselite=false"])
+@pytest.mark.parametrize("flag", ["--roofline", "--require_full_delegation=true"])
+def test_what_is_about_the_delegate_is_refused_without_it(tool, without, flag):
+    refused = tool("benchmark", "zoo:keyword", flag, without, status=2)
+    assert f"{flag.partition('=')[0]}: no fuselite delegate is applied here" in refused
+
+
+def test_nothing_is_compared_with_itself(tool, delegate_path):
+    both = ["zoo:keyword", "--delegate=both", "--use_fuselite=false", "--num_runs=1", "--min_secs=0", "--warmup_runs=0"]
+    assert "--delegate=both: no delegate is applied here to compare" in tool("benchmark", *both, status=2)
+    assert "Ratio" in tool("benchmark", *both, "--external_delegate_path", delegate_path)
+
+
+@pytest.mark.parametrize("instead", ["--dry_run=true", "--list_signatures=true"])
+@pytest.mark.parametrize("flag", ["--output_filepath=x", "--op_profiling_output_file=x", "--roofline"])
+def test_files_of_a_run_are_refused_where_nothing_is_run(tool, instead, flag):
+    message = f"{flag.partition('=')[0]}: nothing is run with {instead}"
+    assert message in tool("benchmark", "zoo:keyword", instead, flag, status=2)
 
 
 def test_benchmark_can_require_full_delegation(tool):

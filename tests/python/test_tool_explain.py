@@ -64,6 +64,17 @@ def test_explain_is_a_gate_for_models(tool, tmp_path, limit):
     tool("explain", "zoo:mobilenet_v1", "--max_memory", "1G", "--max_multiply_adds", "1e12")
 
 
+def test_a_picture_is_written_beside_what_else_is_asked_for(tool, tmp_path):
+    page, plan = tmp_path / "graph.html", tmp_path / "plan.json"
+    assert tool("explain", "zoo:keyword", "--html", page) == ""
+    assert "<svg" in page.read_text()
+    page.unlink()
+    assert json.loads(tool("explain", "zoo:keyword", "--html", page, "--format", "json"))["graphs"] and page.is_file()
+    page.unlink()
+    assert tool("explain", "zoo:keyword", "--html", page, "--format", "json", "-o", plan) == ""
+    assert json.loads(plan.read_text())["graphs"] and page.is_file()
+
+
 def test_shapes_that_do_not_fit_are_said_plainly(tool):
     refused = tool("explain", "zoo:mobilenet_v1", "--shape", "2,2", status=1)
     assert "--shape [2,2] does not fit input 'image', which is float32 [1,224,224,3]" in refused

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import running
 import test_models
+from ai_edge_litert import schema_py_generated as schema
 
 
 def test_run_writes_outputs_that_do_not_depend_on_the_delegate(tool, mobilenet, tmp_path):
@@ -89,6 +90,42 @@ def test_our_own_host_gives_the_outputs_of_litert(tool, networks, tmp_path, name
     assert running.largest_difference(actual, expected) <= test_models.allowed(name, expected)
 
 
+def named_outputs(path, names, dtype=np.float32):
+    """Writes a model whose outputs have these names, and whose n-th output is n times its input."""
+    graph = graphs.Graph()
+    x = graph.input((1, 2))
+    outputs = [graph.op("MUL", [x, graph.constant(np.float32([i]))], (1, 2), "MulOptions") for i in range(len(names))]
+    for value, name in zip(outputs, names, strict=True):
+        graph.tensors[value.index].name = name
+    path.write_bytes(graph.build(outputs))
+    return path
+
+
+def test_each_output_has_its_own_file(tool, tmp_path):
+    names = ["a/b", "a:b", "a_b_3", "a_b", "a?b", "x" * 300, "x" * 299 + "y", ""]
+    path = named_outputs(tmp_path / "names.tflite", names)
+    np.save(tmp_path / "x.npy", np.ones((1, 2), np.float32))
+    table = tool("run", path, "-i", tmp_path / "x.npy", "-o", tmp_path / "out")
+    files = [line.split()[-1] for line in table.splitlines()[1:]]
+    assert [np.load(file).max() for file in files] == list(range(len(names)))
+    expected = ["a_b", "a_b_1", "a_b_3", "a_b_3_3", "a_b_4", "x" * 100, "x" * 100 + "_6", "output_7"]
+    assert files == [str(tmp_path / "out" / f"{name}.npy") for name in expected]
+
+
+def test_outputs_that_numpy_lacks_are_named_behind_the_table(tool, tmp_path):
+    graph, string = graphs.Graph(), schema.TensorType.STRING
+    x, text = graph.input((1, 2)), graph.input((1,))
+    graph.tensors[text.index].type = string
+    grams = graph.op("SKIP_GRAM", [text], (1,), "SkipGramOptions", tensor_type=string, ngramSize=1)
+    path = tmp_path / "text.tflite"
+    path.write_bytes(graph.build([grams, graph.op("EXP", [x], (1, 2), "ExpOptions")]))
+    result = subprocess.run([tool.path, "run", path, "-o", tmp_path / "out"], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr == "fuselite: outputs that no .npy file can hold were not written: 't2' (string)\n"
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["output", "t2", "t3"]
+    assert os.listdir(tmp_path / "out") == ["t3.npy"]
+
+
 def test_arrays_that_cannot_be_read_say_how_to_save_them(tool, mobilenet, tmp_path):
     image = np.zeros((1, 224, 224, 3), np.float32)
     np.save(tmp_path / "big.npy", image.astype(">f4"))
@@ -117,7 +154,10 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["generate", "zoo:decoder_small"], 2, "generate: --tokens is required; fuselite generate --help says more"),
         (["fly"], 2, "fly"),
         (["run", "zoo:mobilenet_v1", "--isa", "mmx"], 2, "nearest valid value"),
-        (["run", "zoo:mobilenet_v1", "--num_threads", "many"], 2, "num_threads"),
+        (["run", "zoo:mobilenet_v1", "--num_threads", "many"], 2, "num_threads: 'many' is not a whole number from 0 to 1024\n"),
+        (["run", "zoo:mobilenet_v1", "--num_threads", " 2"], 2, "from 0 to 1024; the nearest valid value is 2\n"),
+        (["run", "zoo:mobilenet_v1", "--num_threads=+2"], 2, "from 0 to 1024; the nearest valid value is 2\n"),
+        (["run", "zoo:mobilenet_v1", "--max_memory", " 2G"], 2, "; write 0 (no limit), 500M or 2G\n"),
         (["benchmark", "zoo:mobilenet_v1", "--delegate", "perhaps"], 2, "perhaps"),
         (["explain", "zoo:mobilenet_v1", "--format", "xml"], 2, "xml"),
         ([], 2, "a command is missing: run"),
@@ -167,11 +207,21 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["diff", "zoo:transformer", "--tolerance", "nan"], 2, "'nan' is not at least 0"),
         (["diff", "zoo:transformer", "--tolerance", "-1"], 2, "'-1' is not at least 0"),
         (["demo", "--seconds", "-1"], 2, "'-1' is not at least 0"),
+        (["demo", "a.tflite", "--directory", "b"], 2, "--directory: the zoo's models are written there, and other models are"),
+        (["demo", "--seconds", "inf"], 2, "--seconds: 'inf' is not finite"),
+        (["benchmark", "zoo:keyword", "--max_secs=1e999"], 2, "--max_secs: '1e999' is not finite"),
         (["zoo", "transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written: No such file or directory"),
         (["explain", "zoo:transformer", "-o", "/nowhere/x"], 1, "/nowhere/x: cannot be written"),
         (["benchmark", "zoo:transformer", "--num_runs=-1"], 2, "'-1' is not at least 0"),
         (["benchmark", "zoo:transformer", "--run_delay=nan"], 2, "'nan' is not at least -1"),
         (["benchmark", "zoo:transformer", "--num_runs"], 2, "--num_runs"),
+        (["benchmark", "--num_runs=", "zoo:transformer"], 2, "--num_runs: '' is not a number"),
+        (["benchmark", "--graph=", "--num_runs=1"], 2, "benchmark: a model is missing"),
+        (["benchmark", "--dry_run=", "zoo:transformer"], 2, "--dry_run: '' is neither true nor false; to turn it on, write"),
+        (["benchmark", "--roofline=", "zoo:transformer"], 2, "--roofline: '' is neither true nor false; to turn it on, write"),
+        (["benchmark", "--num_threads=", "zoo:transformer"], 2, "num_threads: '' is not a whole number from 0 to 1024"),
+        (["benchmark", "--result_file_path=", "zoo:transformer"], 2, "--result_file_path: '' names no file"),
+        (["run", "--bogus=", "zoo:transformer"], 2, "run has no flag '--bogus'"),
         (["benchmark", "zoo:transformer", "--memory_footprint_check_interval_ms=0"], 2, "is not at least 1"),
         (["benchmark", "zoo:transformer", "--input_layer_shape=1,2"], 2, "--input_layer_shape has 1 shapes for the 0"),
         (["benchmark", "zoo:transformer", "--input_layer=a", "--input_layer_shape=1,x"], 2, "'x' is no dimension"),
@@ -182,6 +232,38 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
 )
 def test_errors_are_one_line(tool, arguments, status, message):
     assert message in tool(*arguments, status=status)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        *(["run", "zoo:keyword", flag] for flag in ("-o", "--external_delegate_path")),
+        *(["explain", "zoo:keyword", flag] for flag in ("-o", "--html")),
+        *(["profile", "zoo:keyword", flag] for flag in ("-o", "--chrome-trace")),
+        ["stress", "-o"],
+        ["zoo", "keyword", "-o"],
+        ["demo", "--directory"],
+        *(
+            ["benchmark", "zoo:keyword", f"--{flag}"]
+            for flag in ("result_file_path", "output_filepath", "op_profiling_output_file", "profiling_output_csv_file")
+        ),
+    ],
+)
+def test_paths_that_are_empty_are_refused(tool, arguments):
+    assert re.search("--[a-z_-]+: '' names no (file|folder)\n", tool(*arguments, "", status=2))
+
+
+def test_two_flags_do_not_write_one_file(tool, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    quick = ["--num_runs=1", "--min_secs=0"]
+    assert "--output and --chrome-trace name the same file, p" in tool(
+        "profile", "zoo:keyword", "-o", "./p", "--chrome-trace", "p", status=2
+    )
+    assert "--output and --html name the same file" in tool("explain", "zoo:keyword", "-o", "p", "--html", "p", status=2)
+    both = ["--result_file_path=p", f"--output_filepath={tmp_path / 'p'}"]
+    assert "--result_file_path and --output_filepath name the same" in tool("benchmark", "zoo:keyword", *quick, *both, status=2)
+    assert os.listdir() == []
+    tool("profile", "zoo:keyword", "-o", "/dev/null", "--chrome-trace", "/dev/null", "--num_runs=1")
 
 
 @pytest.mark.parametrize("arguments", [["explain", "zoo:mobilenet_v1"], ["--help"], ["run", "--help"], ["--version"]])
@@ -405,6 +487,27 @@ def test_analyze_has_the_analyzers_look_and_who_runs_each(tool, mobilenet):
     assert re.search(r"^  Op#64 SOFTMAX\(.*\) -> \[T#\d+\] +host: .*ops_deny", out, re.M)
     assert re.search(r"^  T#\d+\(.*\) shape:\[1, 1000\], type:FLOAT32$", out, re.M)
     assert "Total data buffer size" in out
+
+
+def test_names_of_a_file_stay_in_their_lines(tool, tmp_path):
+    """Whatever a file calls its tensors and operators, it makes no lines of its own and sends nothing to the terminal."""
+    bad, shown = "a\nnode\x1b[2J\x7f\u009b", "a?node?[2J??"
+    graph = graphs.Graph()
+    x = graph.input((1, 4))
+    y = graph.op("EXP", [x], (1, 4), "ExpOptions")
+    graph.tensors[y.index].name = bad
+    path, custom = tmp_path / "bad.tflite", tmp_path / "custom.tflite"
+    path.write_bytes(graph.build([y]))
+    for command in ("run", "diff", "analyze"):
+        out = tool(command, path)
+        assert shown in out and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", out), out
+        assert "\nnode" not in out
+    z = graph.op(f"custom {bad}", [y], (1, 4))
+    custom.write_bytes(graph.build([z]))
+    for command in ("explain", "analyze"):
+        out = tool(command, custom)
+        assert shown in out and "\nnode?" not in out and "\x1b" not in out
+    assert json.loads(tool("explain", custom, "--format", "json"))["graphs"][0]["nodes"][1]["op"].endswith(bad)
 
 
 def test_explain_draws_the_graph(tool, mobilenet, tmp_path):

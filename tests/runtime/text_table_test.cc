@@ -31,6 +31,16 @@ TEST(TextTableTest, RowsMayBeShortAndHaveWhatTheirHeadingHas) {
   EXPECT_EQ(out.str(), "a  b\n1\n1  2\n");
 }
 
+// Line ends, DEL, and the escape of ASCII and of U+009B; other characters beyond ASCII stay.
+TEST(TextTableTest, CellsAreOneLine) {
+  TextTable table({"a", "b"});
+  table.AddRow({"x\ny\x7f\x1b[2J", "b\u00e4r\u009b2J"});
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "a         b\nx?y??[2J  b\u00e4r?2J\n");
+  EXPECT_EQ(ShortName("x\ny"), "x?y");
+}
+
 TEST(TextTest, NumbersHaveThreeDigitsAndAPrefix) {
   EXPECT_EQ(Bytes(999), "999 B");
   EXPECT_EQ(Bytes(1000), "1.00 KB");

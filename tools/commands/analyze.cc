@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "runtime/is_index.h"
+#include "runtime/printable.h"
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
@@ -51,7 +52,7 @@ std::vector<std::string> Owners(const partitioner::Explanation& explanation, siz
   for (const partitioner::Verdict& verdict : explanation.graphs[graph].verdicts) {
     if (!IsIndex(verdict.host_node, count)) continue;
     owners[static_cast<size_t>(verdict.host_node)] =
-        verdict.claimed ? "fuselite" : "host: " + verdict.reason;
+        verdict.claimed ? "fuselite" : "host: " + OneLine(verdict.reason);
   }
   return owners;
 }
@@ -65,13 +66,13 @@ void PrintSummary(const Model& model, const std::string& path) {
 
 void PrintOperators(const ModelSubgraph& graph, size_t index,
                     const std::vector<std::string>& owners) {
-  std::cout << "Subgraph#" << index << ' ' << (graph.name.empty() ? "main" : graph.name) << '('
-            << TensorList(graph.inputs) << ") -> [" << TensorList(graph.outputs) << "]\n";
+  std::cout << "Subgraph#" << index << ' ' << (graph.name.empty() ? "main" : OneLine(graph.name))
+            << '(' << TensorList(graph.inputs) << ") -> [" << TensorList(graph.outputs) << "]\n";
   std::vector<std::string> lines;
   size_t width = 0;
   for (size_t i = 0; i < graph.operators.size(); ++i) {
     const ModelOperator& op = graph.operators[i];
-    lines.push_back("  Op#" + std::to_string(i) + ' ' + Model::OperatorName(op) + '(' +
+    lines.push_back("  Op#" + std::to_string(i) + ' ' + OneLine(Model::OperatorName(op)) + '(' +
                     TensorList(op.inputs) + ") -> [" + TensorList(op.outputs) + ']');
     width = std::max(width, lines.back().size());
   }
@@ -85,7 +86,7 @@ size_t PrintTensors(const ModelSubgraph& graph, size_t index) {
   size_t constants = 0;
   for (size_t i = 0; i < graph.tensors.size(); ++i) {
     const ModelTensor& tensor = graph.tensors[i];
-    std::cout << "  T#" << i << '(' << tensor.name << ") shape:" << ShapeText(tensor)
+    std::cout << "  T#" << i << '(' << OneLine(tensor.name) << ") shape:" << ShapeText(tensor)
               << ", type:" << Upper(DataTypeName(tensor.type));
     if (tensor.constant) std::cout << " RO " << tensor.data.size() << " bytes";
     if (tensor.is_variable) std::cout << " variable";

@@ -10,10 +10,13 @@
 #include <sstream>
 #include <utility>
 
+#include "runtime/printable.h"
+#include "runtime/status_join.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
 #include "tools/commands/benchmark_flags.h"
 #include "tools/commands/commands.h"
+#include "tools/common/files.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/roofline.h"
@@ -246,10 +249,11 @@ void ListSignatures(const BenchmarkArguments& arguments) {
   std::cout << arguments.output_prefix << "The Model contains " << model->signatures.size()
             << " signature key(s).\n";
   for (const interpreter::Signature& signature : model->signatures) {
-    std::cout << arguments.output_prefix << "-> Signature Key: " << signature.key << ", Inputs:";
-    for (const auto& input : signature.inputs) std::cout << ' ' << input.name;
+    std::cout << arguments.output_prefix << "-> Signature Key: " << OneLine(signature.key)
+              << ", Inputs:";
+    for (const auto& input : signature.inputs) std::cout << ' ' << OneLine(input.name);
     std::cout << ", Outputs:";
-    for (const auto& output : signature.outputs) std::cout << ' ' << output.name;
+    for (const auto& output : signature.outputs) std::cout << ' ' << OneLine(output.name);
     std::cout << '\n';
   }
 }
@@ -271,10 +275,28 @@ void TakeModel(BenchmarkArguments& arguments) {
 
 // What asks for something that another flag would take away.
 void CheckTogether(const BenchmarkArguments& arguments) {
-  const bool delegated = arguments.mode != "off" && arguments.delegate.use_fuselite;
-  if (arguments.require_full_delegation && !delegated) {
-    throw CommandError("--require_full_delegation: no fuselite delegate is applied here", 2);
+  const auto refuse = [](bool given, std::string_view flag, std::string_view why) {
+    if (given) throw CommandError(internal::Join(flag, ": ", why), 2);
+  };
+  if (arguments.mode == "off" || !arguments.delegate.use_fuselite) {
+    constexpr std::string_view kNone = "no fuselite delegate is applied here";
+    refuse(arguments.require_full_delegation, "--require_full_delegation", kNone);
+    refuse(arguments.roofline, "--roofline", kNone);
   }
+  refuse(arguments.mode == "both" && !arguments.delegate.AskForAny(), "--delegate=both",
+         "no delegate is applied here to compare with the reference kernels");
+  refuse(arguments.list_signatures && !arguments.result_file.empty(), "--result_file_path",
+         "nothing is measured with --list_signatures=true");
+  if (arguments.dry_run || arguments.list_signatures) {
+    const std::string why = internal::Join(
+        "nothing is run with ", arguments.dry_run ? "--dry_run=true" : "--list_signatures=true");
+    refuse(arguments.roofline, "--roofline", why);
+    refuse(!arguments.profiling_file.empty(), "--op_profiling_output_file", why);
+    refuse(!arguments.output_file.empty(), "--output_filepath", why);
+  }
+  CheckUsage(CheckDistinct({{"--result_file_path", arguments.result_file},
+                            {"--op_profiling_output_file", arguments.profiling_file},
+                            {"--output_filepath", arguments.output_file}}));
 }
 
 void RunBenchmark(BenchmarkArguments& arguments) {

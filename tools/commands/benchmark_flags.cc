@@ -49,6 +49,9 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   const auto text = [&](const char* flag, std::string& value, const char* help) {
     command.add_option(flag, value, help);
   };
+  const auto file = [&](const char* flag, std::string& value, const char* help) {
+    command.add_option(flag, value, help)->check(Names("file"));
+  };
   command.add_option("model", a.positional, "A .tflite file, or zoo:NAME");
   text("--graph", a.graph, "The model, as benchmark_model takes it");
   text("--signature_to_run_for", a.signature,
@@ -71,7 +74,7 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
   number("--run_frequency", a.run_frequency, "Runs in a second; -1: as many as there can be", -1);
   text("--benchmark_name", a.benchmark_name, "Written to the result file");
   text("--output_prefix", a.output_prefix, "Put before each line");
-  text("--result_file_path", a.result_file, "Where to write the results as JSON");
+  file("--result_file_path", a.result_file, "Where to write the results as JSON");
   command.add_option("--dry_run", a.dry_run, "Only load and prepare the model");
   command.add_option("--require_full_delegation", a.require_full_delegation,
                      "Fail unless the delegate takes every node");
@@ -81,20 +84,22 @@ void AddBenchmarkFlags(CLI::App& command, BenchmarkArguments& a) {
                    "where the run loses most");
   command.add_option("--op_profiling_output_mode", a.profiling_mode, "stdout or csv")
       ->check(CLI::IsMember({"stdout", "csv"}));
-  command.add_option("--op_profiling_output_file", a.profiling_file, "Where to write the profile");
-  command.add_option_function<std::string>(
-      "--profiling_output_csv_file",
-      [&](const std::string& value) {
-        a.profiling_mode = "csv";
-        a.profiling_file = value;
-      },
-      "As --op_profiling_output_mode=csv with --op_profiling_output_file");
+  file("--op_profiling_output_file", a.profiling_file, "Where to write the profile");
+  command
+      .add_option_function<std::string>(
+          "--profiling_output_csv_file",
+          [&](const std::string& value) {
+            a.profiling_mode = "csv";
+            a.profiling_file = value;
+          },
+          "As --op_profiling_output_mode=csv with --op_profiling_output_file")
+      ->check(Names("file"));
   command.add_option("--report_peak_memory_footprint", a.report_peak_memory,
                      "Look at the process's memory while it runs, and print the most");
   command.add_option("--memory_footprint_check_interval_ms", a.memory_interval_ms, "How often")
       ->check(AtLeast(1))
       ->capture_default_str();
-  command.add_option("--output_filepath", a.output_file, "Where to write the outputs' raw values");
+  file("--output_filepath", a.output_file, "Where to write the outputs' raw values");
   AddMeaninglessFlags(command, a);
   a.delegate.AddTo(command);
 }

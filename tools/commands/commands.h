@@ -42,6 +42,9 @@ T Check(Result<T> result, const std::string& where) {
   return std::move(result).value();
 }
 // Throws CommandError, with exit status 2, for what the command line itself says wrongly.
+inline void CheckUsage(const Status& status) {
+  if (!status.ok()) throw CommandError(status.message(), 2);
+}
 template <class T>
 T CheckUsage(Result<T> result) {
   if (!result.ok()) throw CommandError(result.status().message(), 2);

@@ -97,6 +97,12 @@ bool AddModel(const std::string& path, const Arguments& arguments,
 }
 
 void Demo(const Arguments& arguments) {
+  if (!arguments.directory.empty() && !arguments.models.empty()) {
+    throw CommandError(
+        "--directory: the zoo's models are written there, and other models are to run; leave one "
+        "of them out",
+        2);
+  }
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const CpuInfo cpu = ReadCpuInfo();
   const int threads = options.num_threads > 0 ? options.num_threads : cpu.physical_cores;
@@ -120,8 +126,10 @@ void AddDemoCommand(CLI::App& app) {
       "demo", "Run networks with the reference kernels and with fuselite, and print a table");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("models", arguments->models, "Models to run; else those of the zoo");
-  command->add_option("--directory", arguments->directory,
-                      "Where to write the zoo's models; else a folder for temporary files");
+  command
+      ->add_option("--directory", arguments->directory,
+                   "Where to write the zoo's models; else a folder for temporary files")
+      ->check(Names("folder"));
   command->add_option("--seconds", arguments->seconds, "To measure each model and engine for")
       ->check(AtLeast(0))
       ->capture_default_str();

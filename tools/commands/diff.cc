@@ -8,6 +8,7 @@
 #include <span>
 #include <sstream>
 
+#include "runtime/printable.h"
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
@@ -208,7 +209,8 @@ std::string MakerOf(const interpreter::Model& model, const Arguments& arguments,
   const auto& operators = model.subgraphs[MainSubgraph(model, arguments)].operators;
   for (size_t i = 0; i < operators.size(); ++i) {
     if (std::ranges::count(operators[i].outputs, tensor) > 0) {
-      return "node " + std::to_string(i) + " " + interpreter::Model::OperatorName(operators[i]);
+      return "node " + std::to_string(i) + " " +
+             OneLine(interpreter::Model::OperatorName(operators[i]));
     }
   }
   return "no node";

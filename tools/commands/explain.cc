@@ -4,9 +4,11 @@
 #include <iostream>
 #include <set>
 
+#include "runtime/printable.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
+#include "tools/common/files.h"
 #include "tools/common/graph_html.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
@@ -21,7 +23,8 @@ struct Arguments {
   std::string model, signature;
   std::string format = "text";
   std::string output, html;
-  int runs = 0;  // to measure for the picture
+  bool writes_plan = true;  // beside the picture, or instead of it
+  int runs = 0;             // to measure for the picture
   InputLayerFlags layer_flags;
   DelegateFlags delegate;
 };
@@ -115,7 +118,7 @@ Answer ExplainSession(const Session& session, const Arguments& arguments) {
   if (of_budget || !LeavesDimensions(session)) {
     answer.refusal = Status(session.prepared.code(), reason);
   } else {
-    std::cerr << "fuselite: " << reason << "; --shape says how large an input is\n";
+    std::cerr << "fuselite: " << OneLine(reason) << "; --shape says how large an input is\n";
   }
   return answer;
 }
@@ -218,12 +221,12 @@ void Explain(const Arguments& arguments) {
     throw CommandError(
         "--profile_runs: the times are shown in the picture; give its file by --html", 2);
   }
+  CheckUsage(CheckDistinct({{"--output", arguments.output}, {"--html", arguments.html}}));
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
   const auto [explanation, refusal] = ExplainAll(model, arguments, options);
-  if (arguments.html.empty()) {
-    Write(arguments, explanation);
-  } else {
+  if (arguments.writes_plan) Write(arguments, explanation);
+  if (!arguments.html.empty()) {
     NodeTimesUs times;
     if (arguments.runs > 0 && refusal.ok()) times = MeasureNodes(model, arguments, options);
     const int subgraph = SubgraphOf(*model, arguments.signature);
@@ -245,17 +248,25 @@ void AddExplainCommand(CLI::App& app) {
       ->capture_default_str();
   command->add_option("--signature", arguments->signature,
                       "Key of the signature to prepare; else every one");
-  command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
+  command->add_option("-o,--output", arguments->output, "The file to write; else standard output")
+      ->check(Names("file"));
   arguments->layer_flags.AddShapesTo(*command);
-  command->add_option("--html", arguments->html,
-                      "Write the graph as a picture for a browser: one file that needs no network");
+  command
+      ->add_option("--html", arguments->html,
+                   "Write the graph as a picture for a browser, one file that needs no network, "
+                   "instead of the text; beside what --format or --output ask for")
+      ->check(Names("file"));
   command
       ->add_option("--profile_runs", arguments->runs,
                    "With --html: run the model so often and show the times; 0: no times")
       ->check(AtLeast(0))
       ->capture_default_str();
   arguments->delegate.AddOptionsTo(*command);
-  command->callback([arguments] { Explain(*arguments); });
+  command->callback([arguments, command] {
+    const bool asked = command->count("--format") + command->count("--output") > 0;
+    arguments->writes_plan = arguments->html.empty() || asked;
+    Explain(*arguments);
+  });
 }
 
 }  // namespace fuselite::tools

@@ -7,6 +7,7 @@
 #include "runtime/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/chrome_trace.h"
+#include "tools/common/files.h"
 #include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
@@ -130,6 +131,7 @@ std::string ToText(const Recorded& recorded) {
 }
 
 void Run(const Arguments& arguments) {
+  CheckUsage(CheckDistinct({{"--output", arguments.output}, {"--chrome-trace", arguments.trace}}));
   const Recorded recorded = Record(arguments);
   if (!arguments.trace.empty()) Check(WriteFile(arguments.trace, {recorded.trace}));
   const std::string text = arguments.format == "json" ? ToJson(recorded) : ToText(recorded);
@@ -159,9 +161,12 @@ void AddProfileCommand(CLI::App& app) {
   command->add_option("--format", arguments->format, "text or json")
       ->check(CLI::IsMember({"text", "json"}))
       ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
-  command->add_option("--chrome-trace", arguments->trace,
-                      "A file for ui.perfetto.dev or chrome://tracing: each thread's steps");
+  command->add_option("-o,--output", arguments->output, "The file to write; else standard output")
+      ->check(Names("file"));
+  command
+      ->add_option("--chrome-trace", arguments->trace,
+                   "A file for ui.perfetto.dev or chrome://tracing: each thread's steps")
+      ->check(Names("file"));
   arguments->layer_flags.AddTo(*command);
   arguments->delegate.AddTo(*command);
   command->callback([arguments] { Run(*arguments); });

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iostream>
 #include <numeric>
+#include <set>
 
 #include "runtime/text_table.h"
 #include "tools/commands/commands.h"
@@ -25,12 +26,17 @@ struct Arguments {
   DelegateFlags delegate;
 };
 
-// A tensor's name as a file's: what a path must not contain is replaced.
-std::string FileName(std::string_view name, size_t index) {
-  std::string file = name.empty() ? "output_" + std::to_string(index) : std::string(name);
+// The name of output `index` as a file's, which becomes one of `taken`: what a path must not
+// contain is replaced, and the index stands behind a name that another output has. At most 100
+// bytes of the name, since file systems take no more than 255 for a file's.
+std::string FileName(std::string_view name, size_t index, std::set<std::string>& taken) {
+  constexpr size_t kLongest = 100;
+  const std::string number = std::to_string(index);
+  std::string file = name.empty() ? "output_" + number : std::string(name.substr(0, kLongest));
   for (char& c : file) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.') c = '_';
   }
+  while (!taken.insert(file).second) file += "_" + number;
   return file + ".npy";
 }
 
@@ -54,21 +60,29 @@ Range RangeOf(const Array& array) {
           Number(sum / static_cast<double>(values.size()))};
 }
 
+// Prints a row for each output, and writes those that can be written. An error names the others.
 void PrintOutputs(const interpreter::Interpreter& interpreter, const std::string& output_dir) {
+  std::set<std::string> taken;
+  std::string unwritten;
   TextTable table({"output", "type", "shape", "min", "max", "mean", "file"});
   for (size_t i = 0; i < interpreter.outputs().size(); ++i) {
     const interpreter::TensorView tensor = interpreter.output(static_cast<int>(i));
     const Array array = Check(CopyTensor(tensor));
+    const std::string name = ShortName(tensor.name), type(DataTypeName(tensor.type));
     std::string path;
-    if (!output_dir.empty()) {
-      path = (std::filesystem::path(output_dir) / FileName(tensor.name, i)).string();
+    if (!output_dir.empty() && HasNpyType(tensor.type)) {
+      path = (std::filesystem::path(output_dir) / FileName(tensor.name, i, taken)).string();
       Check(WriteNpy(path, array));
+    } else if (!output_dir.empty()) {
+      unwritten += (unwritten.empty() ? "'" : ", '") + name + "' (" + type + ")";
     }
     const Range range = RangeOf(array);
-    table.AddRow({ShortName(tensor.name), std::string(DataTypeName(tensor.type)),
-                  tensor.shape.ToString(), range.low, range.high, range.mean, path});
+    table.AddRow({name, type, tensor.shape.ToString(), range.low, range.high, range.mean, path});
   }
   table.Print(std::cout);
+  if (!unwritten.empty()) {
+    throw CommandError("outputs that no .npy file can hold were not written: " + unwritten);
+  }
 }
 
 void Run(const Arguments& arguments) {
@@ -102,8 +116,10 @@ void AddRunCommand(CLI::App& app) {
   command->add_option("--signature", arguments->signature,
                       "Key of the signature to run; else the first subgraph");
   command->add_option("-i,--input", arguments->inputs, kInputHelp);
-  command->add_option("-o,--output-dir", arguments->output_dir,
-                      "Where to write each output as a .npy file");
+  command
+      ->add_option("-o,--output-dir", arguments->output_dir,
+                   "Where to write each output as a .npy file")
+      ->check(Names("folder"));
   command->add_option("--seed", arguments->seed, "Of random inputs")
       ->check(WholeNumber())
       ->capture_default_str();

@@ -211,7 +211,8 @@ void AddStressCommand(CLI::App& app) {
   command->add_option("--format", arguments->format, "text, json or html")
       ->check(CLI::IsMember({"text", "json", "html"}))
       ->capture_default_str();
-  command->add_option("-o,--output", arguments->output, "The file to write; else standard output");
+  command->add_option("-o,--output", arguments->output, "The file to write; else standard output")
+      ->check(Names("file"));
   arguments->delegate.AddOptionsTo(*command);
   command->callback([arguments] { Run(*arguments); });
 }

@@ -41,7 +41,8 @@ void AddZooCommand(CLI::App& app) {
   CLI::App* command = app.add_subcommand("zoo", "Write a well-known network with seeded weights");
   auto arguments = std::make_shared<Arguments>();
   command->add_option("name", arguments->name, "The network; without a name: a list of them");
-  command->add_option("-o,--output", arguments->output, "The file to write (NAME.tflite)");
+  command->add_option("-o,--output", arguments->output, "The file to write (NAME.tflite)")
+      ->check(Names("file"));
   command->add_option("--seed", arguments->seed, "Of the weights")
       ->check(WholeNumber())
       ->capture_default_str();

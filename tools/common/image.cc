@@ -12,8 +12,8 @@
 #include <span>
 #include <string_view>
 
-#include "interpreter/printable.h"
 #include "kernels/resize/resize.h"
+#include "runtime/printable.h"
 #include "tools/common/files.h"
 
 // The decoder reads tables that a file uses and does not have: it shall find zeros there, and not
@@ -151,8 +151,7 @@ Result<Decoded> Decode(const std::string& path, int channels) {
   image.pixels.reset(
       stbi_load_from_memory(data, size, &image.width, &image.height, &in_file, channels));
   if (image.pixels == nullptr) {
-    return InvalidArgument(path,
-                           ": cannot be decoded: ", interpreter::Printable(stbi_failure_reason()));
+    return InvalidArgument(path, ": cannot be decoded: ", Printable(stbi_failure_reason()));
   }
   return image;
 }

@@ -7,14 +7,12 @@
 #include <sstream>
 #include <string_view>
 
-#include "interpreter/printable.h"
+#include "runtime/printable.h"
 #include "runtime/write_file.h"
 #include "tools/common/files.h"
 
 namespace fuselite::tools {
 namespace {
-
-using interpreter::Printable;
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr size_t kHeaderAlignment = 64;
@@ -163,6 +161,8 @@ Result<Array> ReadNpy(const std::string& path) {
   if (!array.ok()) return array.status().In(path);
   return array;
 }
+
+bool HasNpyType(DataType type) { return std::ranges::count(kCodes, type, &TypeCode::type) > 0; }
 
 Status WriteNpy(const std::string& path, const Array& array) {
   const auto entry = std::ranges::find(kCodes, array.type, &TypeCode::type);

@@ -21,7 +21,10 @@ struct Array {
 // the file.
 Result<Array> ReadNpy(const std::string& path);
 
-// Writes version 1. Types that NumPy lacks (int4, bfloat16, string) are refused.
+// Whether NumPy has the type; it lacks int4, bfloat16 and string.
+bool HasNpyType(DataType type);
+
+// Writes version 1. Types without HasNpyType() are refused.
 Status WriteNpy(const std::string& path, const Array& array);
 
 }  // namespace fuselite::tools

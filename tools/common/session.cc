@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <sstream>
 
 #include "interpreter/op_resolver.h"
 #include "runtime/environment.h"
@@ -124,6 +125,13 @@ Result<SessionDelegates> DelegateFlags::Create(const partitioner::Options& optio
     side.push_back(std::move(other.delegate));
   }
   return delegates;
+}
+
+bool DelegateFlags::AskForAny() const {
+  // Providers log the flags that were given, and nothing where none was.
+  std::ostringstream asked;
+  for (const auto& provider : providers) provider->LogParams(asked);
+  return use_fuselite || !asked.view().empty();
 }
 
 Result<partitioner::Options> DelegateFlags::Parse() const {

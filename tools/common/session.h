@@ -45,6 +45,8 @@ struct DelegateFlags {
   // The delegates in the order of the flags: fuselite where --use_fuselite stands, first where it
   // is not given. `options` outlive the result.
   Result<SessionDelegates> Create(const partitioner::Options& options) const;
+  // Whether Create() gives any.
+  bool AskForAny() const;
 };
 
 // What the host itself is asked for.

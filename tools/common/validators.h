@@ -3,13 +3,14 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <string>
 
 namespace fuselite::tools {
 
-// A number that is not below `low`, and no NaN.
+// A finite number that is not below `low`.
 inline CLI::Validator AtLeast(double low) {
   return CLI::Validator(
       [low](const std::string& text) -> std::string {
@@ -17,7 +18,17 @@ inline CLI::Validator AtLeast(double low) {
         if (!CLI::detail::lexical_cast(text, value)) return "'" + text + "' is not a number";
         char bound[32];
         std::snprintf(bound, sizeof bound, "%g", low);
-        return value >= low ? "" : "'" + text + "' is not at least " + bound;
+        if (!(value >= low)) return "'" + text + "' is not at least " + bound;
+        return std::isfinite(value) ? "" : "'" + text + "' is not finite";
+      },
+      "");
+}
+
+// A path that is not empty; `what`: "file", "folder".
+inline CLI::Validator Names(const char* what) {
+  return CLI::Validator(
+      [what](const std::string& text) {
+        return text.empty() ? std::string("'' names no ") + what : std::string();
       },
       "");
 }

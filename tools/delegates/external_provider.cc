@@ -51,6 +51,7 @@ std::string Times(size_t count) { return count == 1 ? "once" : std::to_string(co
 
 // The library stays loaded: threads of its may outlive the delegate.
 Result<DelegatePtr> Load(const std::string& path, const std::string& options) {
+  if (path.empty()) return InvalidArgument(kPathFlag, ": '' names no file");
   std::vector<std::string> keys, values;
   FUSELITE_RETURN_IF_ERROR(SplitOptions(options, keys, values));
   // The loader looks for a name without a slash among the system's libraries, not here.
