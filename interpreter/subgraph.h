@@ -58,8 +58,8 @@ size_t HostBytes(const TensorInfo& info);
 
 class Subgraph {
  public:
-  // Adds `index`'s tensors and nodes. kUnsupported names the operators that nobody implements, where
-  // it `runs`; one that does not may have such.
+  // Adds `index`'s tensors and nodes. kUnsupported names the operators that nobody implements,
+  // where it `runs`; one that does not may have such.
   static Result<std::unique_ptr<Subgraph>> Build(SubgraphHost& host, int index,
                                                  const OpResolver& resolver, bool runs);
   ~Subgraph();

@@ -37,16 +37,16 @@ std::string OneOf(std::span<const std::string_view> words) {
   return List(words.first(words.size() - 1)) + " or " + std::string(words.back());
 }
 
-// "; the nearest valid value is 3" for "2.5", as "1e9", " 2" and "+2" give what they are near;
-// empty for what is no number at all.
-std::string NearestNumber(std::string_view value, int min, int max) {
+// "; the nearest valid value is 3" for "2.5", as "1e9", " 2" and "+2" give what they are near; what
+// is no number at all is told one.
+std::string ValidNumber(std::string_view value, int min, int max) {
   value.remove_prefix(std::min(value.find_first_not_of(" \t+"), value.size()));
   double number = 0;
   const auto [stop, error] = std::from_chars(value.data(), value.data() + value.size(), number);
   if (error == std::errc::result_out_of_range) {
     number = value.starts_with('-') ? min : max;
   } else if (error != std::errc() || std::isnan(number)) {
-    return "";
+    return internal::Join("; write a number, ", std::clamp(2, min, max), " for example");
   }
   const double nearest = std::clamp(std::round(number), double(min), double(max));
   return internal::Join("; the nearest valid value is ", static_cast<int>(nearest));
@@ -58,7 +58,7 @@ Status ParseInt(std::string_view value, int min, int max, int& result) {
   const auto [stop, error] = std::from_chars(value.data(), end, number);
   if (error != std::errc() || stop != end) {
     return InvalidArgument("'", value, "' is not a whole number from ", min, " to ", max,
-                           NearestNumber(value, min, max));
+                           ValidNumber(value, min, max));
   }
   if (number < min || number > max) {
     return InvalidArgument("'", value, "' is not from ", min, " to ", max,

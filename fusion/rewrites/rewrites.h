@@ -82,8 +82,8 @@ bool MoveStrideAhead(Graph&, NodeId, RewriteContext&);
 
 // Before a float convolution of 1x1, channels that all pixels of an image share (image pooling) are
 // multiplied once for each image; their sums become an operand that is added to those of the other
-// channels. Before FuseIntoTail, which takes that addition. Not where precision=strict forbids another
-// order of sums.
+// channels. Before FuseIntoTail, which takes that addition. Not where precision=strict forbids
+// another order of sums.
 bool SplitUniformChannels(Graph&, NodeId, RewriteContext&);
 
 // MUL, ADD, SUB, DIV by a constant per channel or scalar after a convolution, depthwise

@@ -338,7 +338,7 @@ TEST(LoaderTest, ValuesWithoutElementsThatNobodyWritesAreConstants) {
   writer.SetInputs({x});
   writer.SetOutputs({out});
   const auto bytes = writer.Finish();
-  const auto model = LoadModel(bytes);
+  const auto model = Load(bytes);
   ASSERT_TRUE(model.ok()) << model.status().ToString();
   const std::vector<ModelTensor>& tensors = (*model)->subgraphs[0].tensors;
   EXPECT_TRUE(tensors[shape].constant);

@@ -210,7 +210,9 @@ TEST(OptionsTest, TheNearestNumberIsNamed) {
   EXPECT_EQ(nearest("-inf"), "0");
   for (const char* text : {"many", "nan", "", " ", "+"}) {
     EXPECT_THAT(ErrorOf({{"num_threads", text}}),
-                EndsWith("'" + std::string(text) + "' is not a whole number from 0 to 1024"));
+                EndsWith("'" + std::string(text) +
+                         "' is not a whole number from 0 to 1024; "
+                         "write a number, 2 for example"));
   }
 }
 
