@@ -21,7 +21,6 @@ constexpr double kTailRowCycles = 40;
 // The most sums of a tile: 16 lanes are the most on any target.
 constexpr int kMostSums = GemmS16::kMostRows * kMostTileVectors * 16;
 
-
 // What becomes of the sums, and their operands.
 struct FormatS16 {
   OperandsS16 operands;

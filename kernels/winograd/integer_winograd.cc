@@ -57,7 +57,6 @@ class ByteWinograd final : public IntegerWinogradKernel {
   TensorInfo output_;
 };
 
-
 Result<ProductDescription> Describe(const OpDescription& op) {
   const DataType in = op.inputs[0].type, weights = op.inputs[1].type;
   if (!IsByte(in) || ReadableType(weights) != in || !IsByte(op.outputs[0].type)) {

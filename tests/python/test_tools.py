@@ -154,7 +154,11 @@ def test_run_names_the_inputs_that_there_are(tool, mobilenet, tmp_path):
         (["generate", "zoo:decoder_small"], 2, "generate: --tokens is required; fuselite generate --help says more"),
         (["fly"], 2, "fly"),
         (["run", "zoo:mobilenet_v1", "--isa", "mmx"], 2, "nearest valid value"),
-        (["run", "zoo:mobilenet_v1", "--num_threads", "many"], 2, "num_threads: 'many' is not a whole number from 0 to 1024; write a number, 2 for example\n"),
+        (
+            ["run", "zoo:mobilenet_v1", "--num_threads", "many"],
+            2,
+            "num_threads: 'many' is not a whole number from 0 to 1024; write a number, 2 for example\n",
+        ),
         (["run", "zoo:mobilenet_v1", "--num_threads", " 2"], 2, "from 0 to 1024; the nearest valid value is 2\n"),
         (["run", "zoo:mobilenet_v1", "--num_threads=+2"], 2, "from 0 to 1024; the nearest valid value is 2\n"),
         (["run", "zoo:mobilenet_v1", "--max_memory", " 2G"], 2, "; write 0 (no limit), 500M or 2G\n"),
