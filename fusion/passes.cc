@@ -48,6 +48,7 @@ constexpr RewriteFunction kRewrites[] = {
     SplitUniformChannels,     //
     FoldScaleAfter,           //
     FoldScaleBefore,          //
+    ShareEqual,               //
     FuseIntoTail,             //
     GateIntoWeights,          //
     TransposeConvInBlocks,    //

@@ -166,6 +166,11 @@ bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
 // which takes addresses alone. So do two of the latter kinds of which one is a gate of the other.
 bool JoinProjections(Graph&, NodeId, RewriteContext&);
 
+// Equal nodes of the same inputs become one, but elementwise ones that join the only node that
+// reads them. Behind what folds a node into the only layer that reads it, and before FuseIntoTail,
+// which makes equal layers different.
+bool ShareEqual(Graph&, NodeId, RewriteContext&);
+
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
 bool GateIntoWeights(Graph&, NodeId, RewriteContext&);
