@@ -45,7 +45,7 @@ class RandomPhrases {
 
   void Add() {
     const ValueId x = pool_.Recent();
-    switch (Int(0, 11)) {
+    switch (Int(0, 12)) {
       case 0: return pool_.Keep(b_.Conv(x, kChannels, 1));
       case 1: return pool_.Keep(b_.Depthwise(x, 3, Relu(b_.random().Pick({0.0, kRelu}))));
       case 2: return pool_.Keep(Swapped("ADD", x, pool_.Like(x)));
@@ -57,6 +57,7 @@ class RandomPhrases {
       case 8: return pool_.Keep(Moved(x));
       case 9: return pool_.Keep(Scaled(x));
       case 10: return pool_.Keep(SteppedOver(x));
+      case 11: return pool_.Keep(Twice(x));
       default: return pool_.Keep(Chance(0.5) ? Pooled(x) : Enlarged(x));
     }
   }
@@ -148,6 +149,21 @@ class RandomPhrases {
     const ValueId one = b_.Conv(sum, kChannels, 1, steps(rows));
     const ValueId two = b_.Conv(sum, kChannels, Chance(0.9) ? 1 : 2, steps(other));
     return b_.Op("ADD", {Cut(one), Cut(two)});
+  }
+  // A layer that stands there twice, and the sum of what both give.
+  ValueId Twice(ValueId x) {
+    const ValueId weights = b_.Constant({kChannels, 1, 1, b_.shape(x).dim(-1)});
+    const ValueId bias = b_.Constant({kChannels});
+    const Attributes how = {{"stride_h", 1},
+                            {"stride_w", 1},
+                            {"dilation_w_factor", 1},
+                            {"dilation_h_factor", 1},
+                            {"padding", kSame}};
+    const ValueId one = b_.Op("CONV_2D", {x, weights, bias}, how);
+    ValueId other =
+        b_.Op("CONV_2D", {x, Chance(0.9) ? weights : b_.Constant(b_.shape(weights)), bias}, how);
+    if (Chance(0.5)) other = b_.Op(b_.random().Pick({"RELU", "TANH", "LOGISTIC"}), {other});
+    return Swapped("ADD", one, other);
   }
   // Cuts x back to the images' size and number of channels.
   ValueId Cut(ValueId x) {
