@@ -2,6 +2,7 @@
 // of the same features. Such nodes are computed once.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -31,11 +32,21 @@ bool IsPure(const Graph& graph, NodeId id) {
   return !Is(graph, id, "MULTINOMIAL") && std::ranges::all_of(graph.node(id).outputs, makes);
 }
 
-// Constants may be values of their own: the hash of the description tells them apart.
+// Whether two values that are constants have the same bytes, said of small ones alone: whole
+// weights that stand in a file twice are not looked through.
+bool SameConstants(const TensorInfo& one, const TensorInfo& other) {
+  constexpr size_t kMostBytes = 512;
+  if (!one.constant() || !other.constant() || one.bytes() != other.bytes()) return false;
+  return one.data == other.data ||
+         (one.bytes() <= kMostBytes && std::memcmp(one.data, other.data, one.bytes()) == 0);
+}
+
+// Asked before the hash of both descriptions, as it tells most pairs apart: an unrolled network has
+// dozens of SLICEs of one value.
 bool SameInputs(const Graph& graph, const Node& one, const Node& other) {
   const auto same = [&](ValueId a, ValueId b) {
     if (a == b || a == kNone || b == kNone) return a == b;
-    return graph.value(a).info.constant() && graph.value(b).info.constant();
+    return SameConstants(graph.value(a).info, graph.value(b).info);
   };
   return std::ranges::equal(one.inputs, other.inputs, same);
 }
