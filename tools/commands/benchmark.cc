@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "runtime/printable.h"
-#include "runtime/status_join.h"
+#include "runtime/status.h"
 #include "runtime/text_table.h"
 #include "runtime/write_file.h"
 #include "tools/commands/benchmark_flags.h"

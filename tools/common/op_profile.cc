@@ -100,7 +100,7 @@ std::vector<OpTime> WithSteps(const std::vector<OpTime>& nodes,
 // A text as a field of RFC 4180: in quotes where it has what ends a field. A field in quotes
 // follows the comma at once, others stand behind a blank, as in benchmark_model's lines.
 std::string CsvField(std::string_view text) {
-  const std::string line = OneLine(text);
+  std::string line = OneLine(text);
   if (line.find_first_of(",\"") == std::string::npos) return line;
   std::string quoted;
   for (const char c : line) quoted.append(c == '"' ? 2 : 1, c);
