@@ -26,10 +26,17 @@ ValueId RunTimeInput(const Graph& graph, const Node& node) {
   return kNone;
 }
 
-// Whether the node gives the same whenever its inputs are: neither state nor chance takes part.
+// Whether the node gives the same whenever its inputs are, and does nothing else: neither state nor
+// chance takes part.
 bool IsPure(const Graph& graph, NodeId id) {
-  const auto makes = [&](ValueId output) { return graph.producer(output) == id; };
-  return !Is(graph, id, "MULTINOMIAL") && std::ranges::all_of(graph.node(id).outputs, makes);
+  const Node& node = graph.node(id);
+  const auto is_state = [&](ValueId v) {
+    if (v == kNone) return false;
+    const Value& value = graph.value(v);
+    return value.variable || value.info.type == DataType::kResource;
+  };
+  return !node.outputs.empty() && std::ranges::none_of(node.inputs, is_state) &&
+         std::ranges::none_of(node.outputs, is_state) && !Is(graph, id, "MULTINOMIAL");
 }
 
 // Whether two values that are constants have the same bytes, said of small ones alone: whole
