@@ -9,9 +9,6 @@
 namespace fuselite::fusion {
 namespace {
 
-// Shapes, axes and the like: what is computed before the graph is built, and gone afterwards.
-constexpr size_t kByContent = 512;
-
 // Lists from this size on are hashed where they lie.
 constexpr size_t kLongList = 256;
 
@@ -85,7 +82,7 @@ class Description {
     AddStruct(info.quantization);
     Add(info.row_pitch);
     Add(info.constant());
-    if (info.constant() && info.bytes() <= kByContent) {
+    if (info.constant() && info.bytes() <= kHashedByContent) {
       AddBytes(info.data, info.bytes());
     } else {
       Add(info.data);

@@ -1,6 +1,7 @@
 // What became of a model: the verdict on each node, and what each partition was compiled to.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -50,6 +51,12 @@ std::vector<int> NodesWithoutStep(const PartitionReport& partition);
 struct Explanation {
   Options options;
   std::vector<GraphReport> graphs;
+
+  // The graph of that GraphReport::number; null where the host did not show it, or it has died.
+  const GraphReport* Find(int number) const {
+    const auto found = std::ranges::find(graphs, number, &GraphReport::number);
+    return found == graphs.end() ? nullptr : &*found;
+  }
 };
 
 // Where the time of opening went: a row for each part, over all graphs.

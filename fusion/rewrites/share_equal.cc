@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "fusion/description_hash.h"
-#include "fusion/match.h"
 #include "fusion/rewrites/rewrites.h"
 
 namespace fuselite::fusion {
@@ -26,26 +25,21 @@ ValueId RunTimeInput(const Graph& graph, const Node& node) {
   return kNone;
 }
 
-// Whether the node gives the same whenever its inputs are, and does nothing else: neither state nor
-// chance takes part.
+// Whether the node gives the same whenever its inputs are, and does nothing else. (Operators of
+// chance and of resources have no kernel, and so are in no graph.)
 bool IsPure(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  const auto is_state = [&](ValueId v) {
-    if (v == kNone) return false;
-    const Value& value = graph.value(v);
-    return value.variable || value.info.type == DataType::kResource;
-  };
+  const auto is_state = [&](ValueId v) { return v != kNone && graph.value(v).variable; };
   return !node.outputs.empty() && std::ranges::none_of(node.inputs, is_state) &&
-         std::ranges::none_of(node.outputs, is_state) && !Is(graph, id, "MULTINOMIAL");
+         std::ranges::none_of(node.outputs, is_state);
 }
 
-// Whether two values that are constants have the same bytes, said of small ones alone: whole
-// weights that stand in a file twice are not looked through.
+// Whether both are constants of the same bytes, by what HashOf() looks at: whole weights that stand
+// in a file twice are not looked through.
 bool SameConstants(const TensorInfo& one, const TensorInfo& other) {
-  constexpr size_t kMostBytes = 512;
   if (!one.constant() || !other.constant() || one.bytes() != other.bytes()) return false;
   return one.data == other.data ||
-         (one.bytes() <= kMostBytes && std::memcmp(one.data, other.data, one.bytes()) == 0);
+         (one.bytes() <= kHashedByContent && std::memcmp(one.data, other.data, one.bytes()) == 0);
 }
 
 // Asked before the hash of both descriptions, as it tells most pairs apart: an unrolled network has

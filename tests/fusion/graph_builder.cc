@@ -128,7 +128,14 @@ ValueId GraphBuilder::Int8Constant(Shape shape, float scale) {
 ValueId GraphBuilder::Conv(ValueId x, int channels, int filter, const Attributes& attributes) {
   const float range = 1.0f / static_cast<float>(filter * filter);
   const ValueId weights = Constant({channels, filter, filter, shape(x).dim(-1)}, -range, range);
-  return Op("CONV_2D", {x, weights, Constant({channels})}, And(kConv, attributes));
+  return ConvBy(x, weights, Constant({channels}), attributes);
+}
+
+ValueId GraphBuilder::ConvBy(ValueId x, ValueId weights, ValueId bias,
+                             const Attributes& attributes) {
+  std::vector<ValueId> inputs = {x, weights};
+  if (bias != kNone) inputs.push_back(bias);
+  return Op("CONV_2D", inputs, And(kConv, attributes));
 }
 
 ValueId GraphBuilder::Depthwise(ValueId x, int filter, const Attributes& attributes) {

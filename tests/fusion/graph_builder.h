@@ -60,6 +60,9 @@ class GraphBuilder {
 
   // Layers with random weights and a bias. `filter` x `filter` taps.
   ValueId Conv(ValueId x, int channels, int filter, const Attributes& attributes = {});
+  // One with weights that the caller made, and without a bias unless there is one.
+  ValueId ConvBy(ValueId x, ValueId weights, ValueId bias = kNone,
+                 const Attributes& attributes = {});
   ValueId Depthwise(ValueId x, int filter, const Attributes& attributes = {});
   ValueId Dense(ValueId x, int units, const Attributes& attributes = {});
   // A turn of RNN, which moves `state`, of as many units.

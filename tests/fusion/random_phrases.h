@@ -154,14 +154,8 @@ class RandomPhrases {
   ValueId Twice(ValueId x) {
     const ValueId weights = b_.Constant({kChannels, 1, 1, b_.shape(x).dim(-1)});
     const ValueId bias = b_.Constant({kChannels});
-    const Attributes how = {{"stride_h", 1},
-                            {"stride_w", 1},
-                            {"dilation_w_factor", 1},
-                            {"dilation_h_factor", 1},
-                            {"padding", kSame}};
-    const ValueId one = b_.Op("CONV_2D", {x, weights, bias}, how);
-    ValueId other =
-        b_.Op("CONV_2D", {x, Chance(0.9) ? weights : b_.Constant(b_.shape(weights)), bias}, how);
+    const ValueId one = b_.ConvBy(x, weights, bias);
+    ValueId other = b_.ConvBy(x, Chance(0.9) ? weights : b_.Constant(b_.shape(weights)), bias);
     if (Chance(0.5)) other = b_.Op(b_.random().Pick({"RELU", "TANH", "LOGISTIC"}), {other});
     return Swapped("ADD", one, other);
   }

@@ -34,13 +34,7 @@ TEST(ShareEqual, ChainsOfEveryLayer) {
 TEST(ShareEqual, LayersWithTheSameConstants) {
   GraphBuilder b;
   const ValueId x = b.Input({1, 7, 9, 5}), weights = b.Constant({4, 3, 3, 5});
-  const Attributes how = {{"stride_h", 1},
-                          {"stride_w", 1},
-                          {"dilation_w_factor", 1},
-                          {"dilation_h_factor", 1},
-                          {"padding", kSame}};
-  const ValueId one = b.Op("CONV_2D", {x, weights}, how);
-  const ValueId other = b.Op("CONV_2D", {x, weights}, how);
+  const ValueId one = b.ConvBy(x, weights), other = b.ConvBy(x, weights);
   b.Output(b.Op("MAXIMUM", {b.Op("TANH", {one}), b.Op("NEG", {other})}));
   EXPECT_TRUE(Shares(ExpectFusedEqualsUnfused(b.graph(), 1e-4f)));
 }

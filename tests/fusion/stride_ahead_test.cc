@@ -180,10 +180,7 @@ TEST(MoveStrideAhead, NotBeforeDynamicRange) {
   GraphBuilder b;
   const ValueId sum = SumOfLayer(b);
   const ValueId weights = b.Int8Constant({3, 1, 1, 4}, 0.01f);
-  Attributes how = Strides(2, 2);
-  how.push_back({"dilation_w_factor", 1});
-  how.push_back({"dilation_h_factor", 1});
-  b.Output(b.Op("CONV_2D", {sum, weights}, how));
+  b.Output(b.ConvBy(sum, weights, kNone, Strides(2, 2)));
   EXPECT_FALSE(TakesStep(ExpectFusedEqualsUnfused(b.graph(), 1e-4f)));
 }
 

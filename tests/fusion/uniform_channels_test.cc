@@ -85,11 +85,7 @@ TEST(SplitUniformChannels, OfLayersWithoutABias) {
   const ValueId joined =
       b.Op("CONCATENATION", {Features(b, 1), Repeated(b, 1, 64)}, AlongChannels());
   const ValueId weights = b.Constant({32, 1, 1, kFeatures + 64});
-  EXPECT_TRUE(Splits(
-      b,
-      b.Op(
-          "CONV_2D", {joined, weights},
-          {{"stride_h", 1}, {"stride_w", 1}, {"dilation_w_factor", 1}, {"dilation_h_factor", 1}})));
+  EXPECT_TRUE(Splits(b, b.ConvBy(joined, weights)));
 }
 
 // --- It stays as it is ---
@@ -151,11 +147,7 @@ TEST(SplitUniformChannels, NotBeforeDynamicRange) {
   const ValueId joined =
       b.Op("CONCATENATION", {Features(b, 1), Repeated(b, 1, 64)}, AlongChannels());
   const ValueId weights = b.Int8Constant({32, 1, 1, kFeatures + 64}, 0.01f);
-  EXPECT_FALSE(Splits(
-      b,
-      b.Op(
-          "CONV_2D", {joined, weights},
-          {{"stride_h", 1}, {"stride_w", 1}, {"dilation_w_factor", 1}, {"dilation_h_factor", 1}})));
+  EXPECT_FALSE(Splits(b, b.ConvBy(joined, weights)));
 }
 
 }  // namespace

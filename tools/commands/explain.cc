@@ -55,8 +55,8 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
   const partitioner::Explanation explanation = state->Explain();
   session = Session();  // its kernels hand over what they measured
   const partitioner::ProfiledPartitions profile = state->Profile();
-  const auto graph =
-      std::ranges::find(explanation.graphs, subgraph, &partitioner::GraphReport::number);
+  const partitioner::GraphReport* const graph = explanation.Find(subgraph);
+  if (graph == nullptr) return times;
   for (const partitioner::PartitionReport& partition : graph->partitions) {
     const auto steps = profile.find({subgraph, partition.nodes.front()});
     if (steps == profile.end() || steps->second.size() != partition.report.steps.size()) continue;
@@ -91,8 +91,7 @@ std::string WhyNotPrepared(const Session& session, partitioner::Explanation& exp
     }
   }
   std::string reason(session.prepared.message());
-  const interpreter::Signature* const signature = session.interpreter->main_signature();
-  const auto graph = static_cast<size_t>(signature == nullptr ? 0 : signature->subgraph);
+  const auto graph = static_cast<size_t>(session.interpreter->main_subgraph());
   if (graph >= explanation.graphs.size()) return reason;
   for (partitioner::PartitionReport& partition : explanation.graphs[graph].partitions) {
     if (!partition.compiled) partition.error = reason;
@@ -104,11 +103,12 @@ std::string WhyNotPrepared(const Session& session, partitioner::Explanation& exp
 // is told behind the explanation, which shows where it comes from.
 struct Answer {
   partitioner::Explanation explanation;
-  Status refusal;  // of the first signature that was refused
+  int subgraph = 0;  // that of the signature, or the first one
+  Status refusal;    // of the first signature that was refused
 };
 
 Answer ExplainSession(const Session& session, const Arguments& arguments) {
-  Answer answer{session.delegate->Explain(), {}};
+  Answer answer{session.delegate->Explain(), session.interpreter->main_subgraph(), {}};
   if (session.prepared.ok()) return answer;
   const std::string reason = arguments.model + ": some partitions could not be compiled: " +
                              WhyNotPrepared(session, answer.explanation);
@@ -210,12 +210,6 @@ void Write(const Arguments& arguments, const partitioner::Explanation& explanati
   }
 }
 
-// The subgraph of the signature that was asked for, which the model has.
-int SubgraphOf(const interpreter::Model& model, const std::string& signature) {
-  const auto found = std::ranges::find(model.signatures, signature, &interpreter::Signature::key);
-  return found == model.signatures.end() ? 0 : found->subgraph;
-}
-
 void Explain(const Arguments& arguments) {
   if (arguments.runs > 0 && arguments.html.empty()) {
     throw CommandError(
@@ -224,12 +218,11 @@ void Explain(const Arguments& arguments) {
   CheckUsage(CheckDistinct({{"--output", arguments.output}, {"--html", arguments.html}}));
   const partitioner::Options options = CheckUsage(arguments.delegate.Parse());
   const auto model = Check(OpenModel(arguments.model));
-  const auto [explanation, refusal] = ExplainAll(model, arguments, options);
+  const auto [explanation, subgraph, refusal] = ExplainAll(model, arguments, options);
   if (arguments.writes_plan) Write(arguments, explanation);
   if (!arguments.html.empty()) {
     NodeTimesUs times;
     if (arguments.runs > 0 && refusal.ok()) times = MeasureNodes(model, arguments, options);
-    const int subgraph = SubgraphOf(*model, arguments.signature);
     Check(WriteFile(arguments.html,
                     {GraphHtml(*model, subgraph, arguments.model, explanation, times)}));
   }

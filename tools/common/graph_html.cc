@@ -151,10 +151,8 @@ std::string ScriptText(const Json& json) {
 
 std::string GraphHtml(const Model& model, int subgraph, const std::string& title,
                       const partitioner::Explanation& explanation, const NodeTimesUs& times) {
-  const auto report =
-      std::ranges::find(explanation.graphs, subgraph, &partitioner::GraphReport::number);
-  const Picture picture(model.subgraphs[static_cast<size_t>(subgraph)],
-                        report == explanation.graphs.end() ? nullptr : &*report, times);
+  const Picture picture(model.subgraphs[static_cast<size_t>(subgraph)], explanation.Find(subgraph),
+                        times);
   const Json data = {{"title", title},
                      {"isa", std::string(IsaName(explanation.options.isa))},
                      {"boxes", picture.boxes()},

@@ -226,9 +226,8 @@ Roofline MakeRoofline(const partitioner::DelegateState& state, double run_second
   // Between two uses of a constant the others are read: they are where all of them fit.
   const double constants_rate = roofline.peaks.BandwidthFor(constants);
   for (const auto& [key, times] : state.Profile()) {
-    const auto graph =
-        std::ranges::find(explanation.graphs, key.graph, &partitioner::GraphReport::number);
-    if (graph == explanation.graphs.end()) continue;
+    const partitioner::GraphReport* const graph = explanation.Find(key.graph);
+    if (graph == nullptr) continue;
     const auto partition = std::ranges::find(
         graph->partitions, key.first_node,
         [](const auto& report) { return report.nodes.empty() ? -1 : report.nodes.front(); });
