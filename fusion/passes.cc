@@ -13,6 +13,9 @@ constexpr RewriteFunction kRewrites[] = {
     KeepWeightsSmall,         //
     FoldConstants,            //
     RemoveIdentity,           //
+    TurnProduct,              //
+    MaskByAddition,           //
+    SinkTransposeOfScores,    //
     MergeReshapes,            //
     MergeTransposes,          //
     ShareTransposes,          //

@@ -58,17 +58,21 @@ class Matcher : public PatternWalk {
   const T& ParamsOf(NodeId id) const {
     return graph_.node(id).params.as<T>();
   }
-  // What was reshaped to `value` if that left its matrices as they were, else `value`.
+  // The first of what was reshaped to `value` that has its matrices as they are, if only `value`.
   ValueId SameRows(ValueId value) {
-    const NodeId reshape = OwnProducerIs(graph_, value, "RESHAPE");
-    if (reshape == kNone) return value;
-    const Shape& to = graph_.value(value).info.shape;
-    const Shape& from = graph_.value(In(reshape, 0)).info.shape;
-    if (to.rank() < 2 || from.rank() < 2 || to.dim(-1) != from.dim(-1) ||
-        to.dim(-2) != from.dim(-2)) {
-      return value;
+    const Shape to = graph_.value(value).info.shape;
+    if (to.rank() < 2) return value;
+    size_t taken = nodes.size();
+    ValueId before = value;
+    for (NodeId id = OwnStep(before, "RESHAPE"); id != kNone; id = OwnStep(before, "RESHAPE")) {
+      before = In(id, 0);
+      const Shape& from = graph_.value(before).info.shape;
+      if (from.rank() < 2 || from.dim(-1) != to.dim(-1) || from.dim(-2) != to.dim(-2)) continue;
+      value = before;
+      taken = nodes.size();
     }
-    return In(OwnStep(value, "RESHAPE"), 0);
+    nodes.resize(taken);
+    return value;
   }
   // Whether `value` has the dimensions of the heads, but for ones in front.
   bool SameHeads(ValueId value) const {

@@ -98,9 +98,10 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
   }
   const Rows &q = operands[0], &v = operands[2];
   // The mask is laid over [B, head, row, key], to which the kernel compares its shape: one over
-  // more dimensions could fit there and mean others.
+  // more dimensions could fit there and mean others. Over [head, row, key] it means the same.
   const int outside = graph.value(node.inputs[0]).info.shape.rank();
-  if (node.inputs.size() > 3 && outside != 4) return false;
+  const bool fits = outside == 4 || (outside == 3 && q.batches == 1);
+  if (node.inputs.size() > 3 && !fits) return false;
   params.heads_inside = params.keys_by_rows = true;
   params.heads = q.heads;
   const bool apart =

@@ -4,6 +4,9 @@
 //   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, or
 //   (x - mean) * r * gamma + beta, also as a quotient by SQRT(var + epsilon).
 // Where means drop their dimension, reshapes stand between, and beta may be a 0 before gamma comes.
+// JAX writes means as SUM * (1/n); Flax makes var of MEAN(x * x) - mean * mean, at least 0. Of rows
+// whose mean is far above their deviation little is left of that difference: what takes its place
+// (kernels/layer_norm/layer_norm.h) is closer to the variance.
 #include "kernels/layer_norm/layer_norm.h"
 
 #include "fusion/rewrites/replace.h"
@@ -92,7 +95,7 @@ class Matcher : public RowPatternWalk {
       }
       const bool fits =
           ShapeOf(In(product, 0)) == ShapeOf(In(product, 1)) || IsByRow(In(product, 1 - i));
-      return fits && IsShift(match_.beta) && IsMean(mean, x_) && Gain(g, mean);
+      return fits && IsShift(match_.beta) && OfWhichMean(mean) == x_ && Gain(g, mean, kNone);
     }
     return false;
   }
@@ -103,14 +106,14 @@ class Matcher : public RowPatternWalk {
     return true;
   }
   // r or r * gamma
-  bool Gain(ValueId g, ValueId mean) {
-    if (InverseDeviation(g, mean, kNone)) return true;
+  bool Gain(ValueId g, ValueId mean, ValueId centred) {
+    if (InverseDeviation(g, mean, centred)) return true;
     const NodeId product = Step(g, "MUL");
     if (product == kNone) return false;
     for (int i : {0, 1}) {
       match_.gamma = In(product, 1 - i);
       if (!IsPerChannel(match_.gamma) || !IsByRow(In(product, i))) continue;
-      if (InverseDeviation(In(product, i), mean, kNone)) return true;
+      if (InverseDeviation(In(product, i), mean, centred)) return true;
     }
     return false;
   }
@@ -155,7 +158,9 @@ class Matcher : public RowPatternWalk {
       x_ = In(centre, 0);
       if (ShapeOf(x_).rank() == 0) continue;
       if (!IsByRow(In(centre, 1)) || !FitsRows(In(id, 1 - i))) continue;
-      if (IsMean(In(centre, 1), x_) && Gain(In(id, 1 - i), In(centre, 1))) return true;
+      if (OfWhichMean(In(centre, 1)) == x_ && Gain(In(id, 1 - i), In(centre, 1), In(id, i))) {
+        return true;
+      }
     }
     return false;
   }
@@ -174,7 +179,7 @@ class Matcher : public RowPatternWalk {
       x_ = In(centre, 0);
       const ValueId mean = In(centre, 1);
       const ValueId r = In(id, 1 - i);
-      if (!IsByRow(mean) || !IsByRow(r) || !IsMean(mean, x_)) continue;
+      if (!IsByRow(mean) || !IsByRow(r) || OfWhichMean(mean) != x_) continue;
       if (quotient ? Deviation(r, mean, centred) : InverseDeviation(r, mean, centred)) return true;
     }
     return false;
@@ -190,7 +195,7 @@ class Matcher : public RowPatternWalk {
     return root != kNone && VariancePlusEpsilon(In(root, 0), mean, centred);
   }
   bool VariancePlusEpsilon(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId add = Step(value, "ADD");
+    const NodeId add = Step(Unshaped(value), "ADD");
     if (add == kNone) return false;
     for (int i : {0, 1}) {
       const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
@@ -200,24 +205,42 @@ class Matcher : public RowPatternWalk {
     }
     return false;
   }
-  // MEAN of SQUARED_DIFFERENCE(x, mean), of SQUARE(x - mean), or of its product with itself.
+  // The mean of SQUARED_DIFFERENCE(x, mean) or of the square of x - mean, or what the mean of the
+  // square of x is above the square of the mean.
   bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId id = ReducesRows(value, "MEAN");
-    if (id == kNone) return false;
-    const ValueId squares = In(id, 0);
+    if (IsExcess(value, mean)) return true;
+    const ValueId squares = OfWhichMean(value);
+    if (squares == kNone) return false;
     if (const NodeId difference = Step(squares, "SQUARED_DIFFERENCE"); difference != kNone) {
       const int i = In(difference, 0) == x_ ? 1 : 0;
       return In(difference, 1 - i) == x_ && IsByRow(In(difference, i)) &&
              Unshaped(In(difference, i)) == Root(mean);
     }
-    if (centred == kNone) return false;
-    if (const NodeId square = Step(squares, "SQUARE"); square != kNone) {
-      return In(square, 0) == centred;
-    }
-    const NodeId product = Step(squares, "MUL");
-    return product != kNone && In(product, 0) == centred && In(product, 1) == centred;
+    return centred != kNone && OfWhichSquare(squares) == centred;
   }
-  bool IsMean(ValueId value, ValueId of) { return ReducesRows(value, "MEAN", of) != kNone; }
+  bool IsExcess(ValueId value, ValueId mean) {
+    const NodeId sub = DifferenceAboveZero(Unshaped(value));
+    if (sub == kNone || ShapeOf(In(sub, 0)) != ShapeOf(In(sub, 1))) return false;
+    if (OfWhichSquare(OfWhichMean(In(sub, 0))) != x_) return false;
+    const ValueId squared = OfWhichSquare(Unshaped(In(sub, 1)));
+    return squared != kNone && Root(squared) == Root(mean);
+  }
+  // The SUB that gives `value`, whether or not its result is clamped at 0; else kNone.
+  NodeId DifferenceAboveZero(ValueId value) {
+    if (const NodeId clamp = Step(value, "RELU"); clamp != kNone) return Step(In(clamp, 0), "SUB");
+    if (const NodeId clamp = Step(value, "MAXIMUM"); clamp != kNone) {
+      const int i = ScalarConstant(graph_, In(clamp, 0)) == 0.0f ? 1 : 0;
+      return ScalarConstant(graph_, In(clamp, 1 - i)) == 0.0f ? Step(In(clamp, i), "SUB") : kNone;
+    }
+    const NodeId sub = ProducerIs(graph_, value, "SUB");
+    if (sub == kNone) return kNone;
+    const kernels::Activation activation = FusedActivation(graph_.node(sub));
+    if (activation == kernels::Activation::kRelu) {
+      nodes.push_back(sub);
+      return sub;
+    }
+    return Step(value, "SUB");
+  }
 
   Match match_;
 };

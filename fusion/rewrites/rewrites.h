@@ -34,6 +34,11 @@ bool ShareTransposes(Graph&, NodeId, RewriteContext&);
 // there. Operands by channel are turned with it.
 bool SinkTranspose(Graph&, NodeId, RewriteContext&);
 
+// SOFTMAX behind a TRANSPOSE that leaves its rows whole, and the scale and mask between the two,
+// stand before it where others follow as for SinkTranspose. Before RecognizeAttention, which takes
+// the scores as a product gives them.
+bool SinkTransposeOfScores(Graph&, NodeId, RewriteContext&);
+
 // A sum, mean, maximum or minimum of what TRANSPOSE gives reduces the source, and TRANSPOSE puts
 // what is left in order, if it still has to.
 bool ReduceBeforeTranspose(Graph&, NodeId, RewriteContext&);
@@ -129,6 +134,13 @@ bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 
 // MUL by itself, MEAN, RSQRT, MUL ... -> RMS normalization.
 bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
+
+// BATCH_MATMUL that TRANSPOSEs behind it read by columns becomes the product of its turned operands
+// in the other order. Not of constants, nor where matrices would have to be turned.
+bool TurnProduct(Graph&, NodeId, RewriteContext&);
+
+// SELECT_V2 of scores or a very low number before SOFTMAX -> ADD of a mask.
+bool MaskByAddition(Graph&, NodeId, RewriteContext&);
 
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);

@@ -81,7 +81,7 @@ class Matcher : public RowPatternWalk {
       const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
       if (!epsilon) continue;
       match_.epsilon = *epsilon;
-      return IsMeanSquare(In(add, i)) && RowsOf(value);
+      return OfWhichSquare(OfWhichMean(In(add, i))) == x_ && RowsOf(value);
     }
     return false;
   }
@@ -90,28 +90,6 @@ class Matcher : public RowPatternWalk {
     Shape rows = ShapeOf(x_);
     rows.set(rows.rank() - 1, 1);
     return ShapeOf(value) == rows;
-  }
-
-  bool IsMeanSquare(ValueId value) {
-    if (const NodeId mean = ReducesRows(value, "MEAN"); mean != kNone) return IsSquare(In(mean, 0));
-    value = Unshaped(value);
-    const auto n = static_cast<float>(ShapeOf(x_).dim(-1));
-    if (const NodeId quotient = Step(value, "DIV"); quotient != kNone) {
-      return IsScalar(graph_, In(quotient, 1), n) && IsSumOfSquares(In(quotient, 0));
-    }
-    const NodeId product = Step(value, "MUL");
-    if (product == kNone) return false;
-    const int i = IsScalar(graph_, In(product, 1), 1 / n) ? 0 : 1;
-    return IsScalar(graph_, In(product, 1 - i), 1 / n) && IsSumOfSquares(In(product, i));
-  }
-  bool IsSumOfSquares(ValueId value) {
-    const NodeId sum = ReducesRows(value, "SUM");
-    return sum != kNone && IsSquare(In(sum, 0));
-  }
-  bool IsSquare(ValueId value) {
-    if (const NodeId square = Step(value, "SQUARE"); square != kNone) return In(square, 0) == x_;
-    const NodeId product = Step(value, "MUL");
-    return product != kNone && In(product, 0) == x_ && In(product, 1) == x_;
   }
 
   Match match_;

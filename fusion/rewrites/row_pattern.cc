@@ -15,11 +15,6 @@ bool RowPatternWalk::IsByRow(ValueId v) const {
   return shape.rank() > 0 && shape.dim(-1) == 1;
 }
 
-NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op, ValueId of) {
-  const NodeId id = ReducesRows(value, op);
-  return id != kNone && In(id, 0) == of ? id : kNone;
-}
-
 NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op) {
   const NodeId id = Step(Unshaped(value), op);
   if (id == kNone) return kNone;
@@ -32,6 +27,32 @@ NodeId RowPatternWalk::ReducesRows(ValueId value, std::string_view op) {
                       return last(axis) || idle(axis);
                     });
   return rows ? id : kNone;
+}
+
+ValueId RowPatternWalk::OfWhichMean(ValueId value) {
+  if (const NodeId mean = ReducesRows(value, "MEAN"); mean != kNone) return In(mean, 0);
+  value = Unshaped(value);
+  ValueId sum = kNone, factor = kNone;
+  const NodeId quotient = Step(value, "DIV");
+  if (quotient != kNone) {
+    sum = In(quotient, 0);
+    factor = In(quotient, 1);
+  } else if (const NodeId product = Step(value, "MUL"); product != kNone) {
+    const int i = ScalarConstant(graph_, In(product, 0)) ? 1 : 0;
+    sum = In(product, i);
+    factor = In(product, 1 - i);
+  }
+  const NodeId id = sum == kNone ? kNone : ReducesRows(sum, "SUM");
+  if (id == kNone) return kNone;
+  const auto n = static_cast<float>(ShapeOf(In(id, 0)).dim(-1));
+  return IsScalar(graph_, factor, quotient != kNone ? n : 1 / n) ? In(id, 0) : kNone;
+}
+
+ValueId RowPatternWalk::OfWhichSquare(ValueId value) {
+  if (value == kNone) return kNone;
+  if (const NodeId square = Step(value, "SQUARE"); square != kNone) return In(square, 0);
+  const NodeId product = Step(value, "MUL");
+  return product != kNone && In(product, 0) == In(product, 1) ? In(product, 0) : kNone;
 }
 
 ValueId RowPatternWalk::Unshaped(ValueId value) {

@@ -17,10 +17,15 @@ class RowPatternWalk : public PatternWalk {
   bool IsPerChannel(ValueId v) const;
   // Whether the value has one element for each row, and repeats along it.
   bool IsByRow(ValueId v) const;
-  // The node that makes `value`, kept or not, by SUM or MEAN (`op`) over the innermost dimension of
-  // `of` and dimensions of size 1, which becomes part of the pattern; else kNone.
-  NodeId ReducesRows(ValueId value, std::string_view op, ValueId of);
-  NodeId ReducesRows(ValueId value, std::string_view op);  // of whatever value
+  // The node that makes `value`, kept or not, by SUM or MEAN (`op`) over the innermost dimension
+  // and dimensions of size 1, which becomes part of the pattern; else kNone.
+  NodeId ReducesRows(ValueId value, std::string_view op);
+  // What has these means of its rows, kept or not: of MEAN, of SUM / n or of SUM * (1/n); kNone
+  // where `value` is none of them.
+  ValueId OfWhichMean(ValueId value);
+  // What has this square: of SQUARE, or of a product of one value by itself; else kNone, as for
+  // kNone.
+  ValueId OfWhichSquare(ValueId value);
 
   // What `value` was before it was reshaped; the reshapes become part of the pattern.
   ValueId Unshaped(ValueId value);

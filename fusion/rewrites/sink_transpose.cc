@@ -190,7 +190,56 @@ void MoveElementwise(Graph& graph, NodeId id, const Move& move) {
   graph.Replace(id, Rearranged(graph, id, result, move.order, out, host_nodes));
 }
 
+// The elementwise nodes that lead, alone, from something transposed to SOFTMAX `id`: a scale, a
+// mask; the first one first, SOFTMAX last. Empty where nothing was transposed.
+std::vector<NodeId> WayToSoftmax(const Graph& graph, NodeId id) {
+  constexpr size_t kMost = 4;
+  std::vector<NodeId> way = {id};
+  while (way.size() <= kMost) {
+    const Node& node = graph.node(way.front());
+    NodeId before = kNone;
+    for (const ValueId v : node.inputs) {
+      const Shape& shape = graph.value(node.outputs[0]).info.shape;
+      if (graph.value(v).info.shape != shape || graph.SingleUse(v) == kNone) continue;
+      if (OriginOf(graph, v)) return way;
+      const NodeId maker = graph.producer(v);
+      if (maker != kNone && IsElementwiseAlone(graph.node(maker))) before = maker;
+    }
+    if (before == kNone) break;
+    way.insert(way.begin(), before);
+  }
+  return {};
+}
+
+// Whether what was transposed has the rows of `shape`, if in another order.
+bool KeepsRows(const Graph& graph, const Move& move, const Shape& shape) {
+  const int32_t columns = shape.dim(-1);
+  if (graph.value(move.source).info.shape.dim(-1) != columns) return false;
+  const auto split = move.order.Split(shape);
+  return split && (columns == 1 || split->back() == std::vector<Piece>{{columns, 1}});
+}
+
 }  // namespace
+
+bool SinkTransposeOfScores(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!IsBare(graph, id, "SOFTMAX")) return false;
+  const ValueId out = graph.node(id).outputs[0];
+  if (!MeetsTransposes(graph).From(out)) return false;
+  std::vector<int> hosts;
+  for (const NodeId moved : WayToSoftmax(graph, id)) {
+    const std::optional<Move> move = PlanMove(graph, graph.node(moved));
+    if (!move || move->transposes_operand) break;
+    if (!KeepsRows(graph, *move, graph.value(out).info.shape)) break;
+    if (!context.AcceptsInsteadOf(graph.Describe(moved), OnSource(graph, moved, *move))) break;
+    const std::vector<int> concerned = HostNodesWithChains(graph, moved);
+    hosts.insert(hosts.end(), concerned.begin(), concerned.end());
+    MoveElementwise(graph, moved, *move);
+  }
+  if (hosts.empty()) return false;
+  SortUnique(&hosts);
+  context.Record("move TRANSPOSE behind SOFTMAX", hosts);
+  return true;
+}
 
 bool SinkTranspose(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);

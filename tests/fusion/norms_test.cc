@@ -95,6 +95,55 @@ TEST(LayerNorm, CentredFirst) {
   }
 }
 
+// Flax: means as sums, the variance as a difference that is kept from falling below 0.
+TEST(LayerNorm, AsFlaxExpandsIt) {
+  for (const std::string clamp : {"", "fused", "RELU", "MAXIMUM"}) {
+    for (const bool scaled : {false, true}) {
+      SCOPED_TRACE(clamp);
+      GraphBuilder b;
+      const int32_t rows = scaled ? 5 : 12;
+      const ValueId x = b.Dense(b.Input({1, rows, 7}), 12, {{"keep_num_dims", 1}});
+      const auto mean_of = [&](ValueId v) {
+        return b.Op("MUL", {b.Op("SUM", {v, b.Ints({2})}), b.Scalar(1.0f / 12)});
+      };
+      const ValueId mean = mean_of(x), of_squares = mean_of(b.Op("MUL", {x, x}));
+      ValueId variance = b.Op("SUB", {of_squares, b.Op("MUL", {mean, mean})},
+                              {{"fused_activation_function", clamp == "fused" ? kRelu : 0}});
+      if (clamp == "RELU") variance = b.Op("RELU", {variance});
+      if (clamp == "MAXIMUM") variance = b.Op("MAXIMUM", {variance, b.Scalar(0)});
+      const auto kept = [&](ValueId v) { return b.Op("RESHAPE", {v, b.Ints({1, rows, 1})}); };
+      ValueId r = b.Op("RSQRT", {kept(b.Op("ADD", {variance, b.Scalar(1e-3f)}))});
+      if (scaled) r = b.Op("MUL", {r, b.Constant({1, 1, 12})});
+      ValueId y = b.Op("MUL", {b.Op("SUB", {x, kept(mean)}), r});
+      if (scaled) y = b.Op("ADD", {y, b.Constant({1, 1, 12})});
+      b.Output(b.Dense(y, 3));
+      EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops(),
+                  ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM", "FULLY_CONNECTED"));
+    }
+  }
+}
+
+// The square of a mean that repeats along another dimension is none of the rows' means.
+TEST(LayerNorm, NotOfAnotherDifferenceOfSquares) {
+  for (const int wrong : {0, 1, 2}) {
+    SCOPED_TRACE(wrong);
+    GraphBuilder b;
+    const ValueId x = b.Input({6, 6}), other = b.Input({6, 6});
+    const ValueId axes = b.Ints({1});
+    const ValueId mean = b.Op("MEAN", {x, axes}, kKeepDims);
+    const ValueId of_squares =
+        b.Op("MEAN", {b.Op("SQUARE", {wrong == 0 ? other : x}), axes}, {{"keep_dims", wrong != 1}});
+    const ValueId subtracted = wrong == 2 ? b.Op("MEAN", {other, axes}, kKeepDims) : mean;
+    const ValueId variance =
+        b.Op("RELU", {b.Op("SUB", {of_squares, b.Op("SQUARE", {subtracted})})});
+    const ValueId r = b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(0.5f)})});
+    b.Output(b.Op("MUL", {b.Op("SUB", {x, mean}), r}));
+    for (const std::string& ops : ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops()) {
+      EXPECT_EQ(ops.find("LAYER_NORM"), std::string::npos) << ops;
+    }
+  }
+}
+
 TEST(LayerNorm, NotWhereSomebodyReadsTheMean) {
   GraphBuilder b;
   const ValueId x = b.Input({5, 12});
@@ -213,8 +262,10 @@ TEST(Norms, OfShapesThatAreEasilyMistaken) {
     }
     const bool keeps = random.Chance(0.5);
     if (kept[0] == 1 && rank > 1 && random.Chance(0.5)) kept.erase(kept.begin());
+    const bool sums = random.Chance(0.3);
     const auto mean = [&](ValueId v) {
-      const ValueId m = b.Op("MEAN", {v, b.Ints(axes)}, {{"keep_dims", keeps}});
+      ValueId m = b.Op(sums ? "SUM" : "MEAN", {v, b.Ints(axes)}, {{"keep_dims", keeps}});
+      if (sums) m = b.Op("MUL", {m, b.Scalar(1.0f / 6)});
       return fits(b.shape(m)) ? m : b.Op("RESHAPE", {m, b.Ints(kept)});
     };
     const auto operand = [&] {
@@ -225,7 +276,11 @@ TEST(Norms, OfShapesThatAreEasilyMistaken) {
     x = b.Op("RESHAPE",
              {x, b.Ints(std::vector<int32_t>(shape.dims().begin(), shape.dims().end()))});
     const ValueId centred = random.Chance(0.5) ? x : b.Op("SUB", {x, mean(x)});
-    const ValueId variance = mean(b.Op("SQUARE", {centred}));
+    ValueId variance = mean(b.Op("SQUARE", {centred}));
+    if (random.Chance(0.3)) {
+      const ValueId squared = b.Op("SQUARE", {mean(x)});
+      variance = b.Op("RELU", {b.Op("SUB", {mean(b.Op("SQUARE", {x})), squared})});
+    }
     const ValueId r = b.Op("RSQRT", {b.Op("ADD", {variance, b.Scalar(1e-3f)})});
     ValueId y = b.Op("MUL", {centred, r});
     if (random.Chance(0.7)) y = b.Op("MUL", {y, operand()});

@@ -1,0 +1,114 @@
+// A product of matrices whose result is read by columns is the product of its turned operands in
+// the other order, which gives rows: (A B)^T = B^T A^T. JAX orders the operands of an einsum as it
+// likes: Flax multiplies values by weights instead of weights by values, and TRANSPOSEs make of
+// each operand, and of the result, what it needs to be. Turned, these move whole rows or go away,
+// and attention is as others write it.
+#include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
+#include "fusion/rewrites/replace.h"
+#include "fusion/rewrites/rewrites.h"
+#include "kernels/batch_matmul/batch_matmul.h"
+
+namespace fuselite::fusion {
+namespace {
+
+// [..., columns, rows] of [..., rows, columns].
+Shape Turned(const Shape& shape) {
+  Shape turned = shape;
+  turned.set(shape.rank() - 2, shape.dim(-1));
+  turned.set(shape.rank() - 1, shape.dim(-2));
+  return turned;
+}
+
+// Whether TRANSPOSEs, and reshapes, behind the matrices `value`, which nobody else reads, end in
+// rows along what are its columns.
+bool IsReadByColumns(const Graph& graph, ValueId value) {
+  ValueId last = value;
+  for (NodeId id = graph.SingleUse(last); id != kNone; id = graph.SingleUse(last)) {
+    const Node& node = graph.node(id);
+    if (!node.tail.empty() || (!node.op->reshapes && node.op->name != "TRANSPOSE")) break;
+    last = node.outputs[0];
+  }
+  const Shape& shape = graph.value(value).info.shape;
+  const std::optional<Origin> origin = OriginOf(graph, last);
+  if (!origin || origin->order.unchanged() || shape.dim(-1) == 1) return false;
+  // Heads outside of the rows may go on where these end.
+  const ElementOrder::Piece& innermost = origin->order.pieces().back();
+  return innermost.stride == shape.dim(-1) && innermost.size % shape.dim(-2) == 0;
+}
+
+// Whether TRANSPOSEs made the matrices `value` of some whose rows lie along its columns.
+bool IsMadeByColumns(const Graph& graph, ValueId value) {
+  const std::optional<Origin> origin = OriginOf(graph, value);
+  if (!origin) return false;
+  const Shape& shape = graph.value(value).info.shape;
+  const auto outer = static_cast<int32_t>(shape.elements(0, shape.rank() - 2));
+  const auto split = origin->order.Split({outer, shape.dim(-2), shape.dim(-1)});
+  return split && !(*split)[1].empty() && (*split)[1].back().stride == 1;
+}
+
+// How the matrices of an operand that the product reads as they are, or adjoint, are read turned.
+struct Operand {
+  bool transposed = false;  // by another TRANSPOSE, which goes into the one that made them
+  bool adjoint = false;
+};
+
+Operand Turn(const Graph& graph, ValueId value, bool adjoint) {
+  if (adjoint) return {};
+  if (IsMadeByColumns(graph, value)) return {.transposed = true};
+  return {.adjoint = true};
+}
+
+Node TransposeOf(Graph& graph, ValueId from, ValueId to, const std::vector<int>& hosts) {
+  const int rank = graph.value(from).info.shape.rank();
+  std::vector<int32_t> permutation;
+  for (int d = 0; d < rank; ++d) permutation.push_back(d);
+  std::swap(permutation[rank - 2], permutation[rank - 1]);
+  Node node = MakeNode("TRANSPOSE", {from, AddInts(graph, permutation, "permutation")});
+  node.outputs = {to};
+  node.host_nodes = hosts;
+  return node;
+}
+
+}  // namespace
+
+bool TurnProduct(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!IsBare(graph, id, "BATCH_MATMUL")) return false;
+  Node node = graph.node(id);
+  auto& params = node.params.as<kernels::BatchMatMulParams>();
+  const ValueId a = node.inputs[0], b = node.inputs[1], out = node.outputs[0];
+  const auto info_of = [&](ValueId v) -> const TensorInfo& { return graph.value(v).info; };
+  // Constant matrices are packed ahead where they stand, and types have their places.
+  if (info_of(b).constant() || info_of(a).type != info_of(b).type) return false;
+  if (!IsReadByColumns(graph, out)) return false;
+  const Operand x = Turn(graph, b, params.adj_y), y = Turn(graph, a, params.adj_x);
+  // Rows that do not lie one after the other would be copied, where no TRANSPOSE was before.
+  if (x.adjoint) return false;
+
+  params.adj_x = x.adjoint;
+  params.adj_y = y.adjoint;
+  node.inputs = {b, a};
+  kernels::OpDescription op = graph.Describe(node);
+  if (x.transposed) op.inputs[0].shape = Turned(op.inputs[0].shape);
+  if (y.transposed) op.inputs[1].shape = Turned(op.inputs[1].shape);
+  op.outputs[0].shape = Turned(op.outputs[0].shape);
+  if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
+
+  const std::vector<int> hosts = node.host_nodes;
+  context.Record("turn BATCH_MATMUL", HostNodesWithChains(graph, id));
+  const auto transpose = [&](bool transposed, int i) {
+    if (!transposed) return;
+    const ValueId from = node.inputs[i];
+    node.inputs[i] = AddShaped(graph, from, Turned(info_of(from).shape));
+    graph.InsertBefore(id, TransposeOf(graph, from, node.inputs[i], hosts));
+  };
+  transpose(x.transposed, 0);
+  transpose(y.transposed, 1);
+  const ValueId rows = AddShaped(graph, out, Turned(info_of(out).shape));
+  node.outputs = {rows};
+  graph.InsertBefore(id, std::move(node));
+  graph.Replace(id, TransposeOf(graph, rows, out, hosts));
+  return true;
+}
+
+}  // namespace fuselite::fusion
