@@ -99,7 +99,7 @@ std::optional<std::vector<int64_t>> TermsOfBytePairs(const OpDescription& op,
   // At most one of so many groups of so many terms is multiplied twice.
   constexpr int64_t kGroupsOfOutlier = 4, kGroup = 4;
   const TensorInfo& weights = op.inputs[op.op->product_inputs->weights];
-  if (isa.has_vnni() || isa.has(Feature::kAvx512)) return std::nullopt;
+  if (isa.has_vnni()) return std::nullopt;
   if (weights.type != DataType::kInt8 && weights.type != DataType::kUInt8) return std::nullopt;
   if (!weights.constant() || d.groups != 1 || d.left_transposed || d.volume ||
       !IsLargeForBytePairs(d) || !HasFewWideVectors(d, weights)) {
@@ -132,8 +132,9 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   if (constant_right) outliers = TermsOfBytePairs(op, d, context.isa);
   const bool byte_pairs = outliers.has_value();
   if (!byte_pairs) outliers = TermsOfOutliers(d, weights);
+  const Isa isa = byte_pairs ? IsaOfBytePairs(context.isa) : context.isa;
   kernels::ByteSource source =
-      kernels::MakeByteSource(inputs.x, d, in, context.isa, context.isa.has_vnni() || byte_pairs);
+      kernels::MakeByteSource(inputs.x, d, in, isa, isa.has_vnni() || byte_pairs);
   ProductFormatS8 format{.type = in.type,
                          .weights_type = ReadableType(weights.type),
                          .zero_point = in.quantization.zero_point(),
@@ -153,7 +154,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   spec.value_bytes = source.value_bytes;
   spec.tail_is_linear = is_linear;
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    return MicroKernelS8::Make(format, depth, problem, context.isa);
+    return MicroKernelS8::Make(format, depth, problem, isa);
   };
   return PlanProductKernel(op, d, spec, context);
 }
