@@ -6,6 +6,7 @@
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
@@ -32,14 +33,15 @@ class Matcher : public PatternWalk {
     const float beta = ParamsOf<kernels::SoftmaxParams>(softmax).beta;
     ValueId scores = SameRows(In(softmax, 0));
     heads = graph_.value(scores).info.shape;
-    scores = SameRows(WithoutMask(scores, &mask));
-    if (mask != kNone && SameHeads(scores)) {
+    scores = WithoutMask(scores, &mask);
+    if (mask != kNone) {
+      scores = SameRows(scores);
       const Shape own = graph_.value(scores).info.shape;
-      scores = SameRows(WithoutMask(scores, &bias));
+      if (SameHeads(scores)) scores = WithoutMask(scores, &bias);
       if (bias != kNone) heads = own;
     }
     if (mask != kNone && beta != 1.0f) return false;
-    scores = SameRows(WithoutScale(scores));
+    scores = SameRows(scores, true);
     scale *= beta;
     return TakeProduct(scores);
   }
@@ -58,21 +60,40 @@ class Matcher : public PatternWalk {
   const T& ParamsOf(NodeId id) const {
     return graph_.node(id).params.as<T>();
   }
-  // The first of what was reshaped to `value` that has its matrices as they are, if only `value`.
-  ValueId SameRows(ValueId value) {
+  // The first of what was reshaped to `value`, or where `scaled` also multiplied by numbers, that
+  // has its matrices, if only `value`. The numbers go into `scale`.
+  ValueId SameRows(ValueId value, bool scaled = false) {
     const Shape to = graph_.value(value).info.shape;
-    if (to.rank() < 2) return value;
     size_t taken = nodes.size();
+    float factor = 1;
     ValueId before = value;
-    for (NodeId id = OwnStep(before, "RESHAPE"); id != kNone; id = OwnStep(before, "RESHAPE")) {
-      before = In(id, 0);
+    while ((before = Before(before, scaled, &factor)) != kNone) {
       const Shape& from = graph_.value(before).info.shape;
       if (from.rank() < 2 || from.dim(-1) != to.dim(-1) || from.dim(-2) != to.dim(-2)) continue;
+      scale *= std::exchange(factor, 1.0f);
       value = before;
       taken = nodes.size();
     }
     nodes.resize(taken);
     return value;
+  }
+  // What RESHAPE, or where `scaled` a product by a number, made `value` of; else kNone.
+  ValueId Before(ValueId value, bool scaled, float* factor) {
+    if (const NodeId reshape = OwnStep(value, "RESHAPE"); reshape != kNone) return In(reshape, 0);
+    if (!scaled) return kNone;
+    if (const NodeId mul = OwnStep(value, "MUL"); mul != kNone) {
+      const int i = ScalarConstant(graph_, In(mul, 0)) ? 1 : 0;
+      const std::optional<float> number = ScalarConstant(graph_, In(mul, 1 - i));
+      if (!number) return kNone;
+      *factor *= *number;
+      return In(mul, i);
+    }
+    const NodeId div = OwnStep(value, "DIV");
+    const std::optional<float> divisor =
+        div == kNone ? std::nullopt : ScalarConstant(graph_, In(div, 1));
+    if (!divisor) return kNone;
+    *factor /= *divisor;
+    return In(div, 0);
   }
   // Whether `value` has the dimensions of the heads, but for ones in front.
   bool SameHeads(ValueId value) const {
@@ -114,22 +135,6 @@ class Matcher : public PatternWalk {
     if (!passes || depth == kMostNodes) return false;
     return std::ranges::any_of(graph_.node(graph_.producer(value)).inputs,
                                [&](ValueId v) { return Leads(v, depth + 1); });
-  }
-  ValueId WithoutScale(ValueId scores) {
-    if (const NodeId mul = OwnStep(scores, "MUL"); mul != kNone) {
-      for (int i : {0, 1}) {
-        if (const auto factor = ScalarConstant(graph_, In(mul, i))) {
-          scale = *factor;
-          return In(mul, 1 - i);
-        }
-      }
-    } else if (const NodeId div = OwnStep(scores, "DIV"); div != kNone) {
-      if (const auto divisor = ScalarConstant(graph_, In(div, 1))) {
-        scale = 1.0f / *divisor;
-        return In(div, 0);
-      }
-    }
-    return scores;
   }
 };
 
@@ -173,13 +178,6 @@ void Place(Graph& graph, NodeId id, Node node, const std::vector<Shape>& shapes)
   behind.host_nodes = node.host_nodes;
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, std::move(behind));
-}
-
-// The last `rank` dimensions at most: those in front are ones.
-Shape WithRank(const Shape& shape, int rank) {
-  Shape last;
-  for (int d = std::max(0, shape.rank() - rank); d < shape.rank(); ++d) last.push_back(shape[d]);
-  return last;
 }
 
 // What both masks, whose sum has the shape `sum`, add to scores of `rank`; made before `at`.

@@ -75,6 +75,17 @@ ValueId UnderShape(Graph& graph, NodeId at, const Rows& rows, const Shape& shape
   return Reshaped(graph, at, from, shape, hosts);
 }
 
+// The mask's shape over [batch, head, row, key], to which the kernel compares it; empty without a
+// mask. nullopt where scores have other dimensions, over which it could mean something else: of a
+// single batch those in front of the heads are ones.
+std::optional<Shape> MaskOverHeads(const Graph& graph, const Node& node, int32_t batches) {
+  if (node.inputs.size() <= 3) return Shape();
+  const Shape& shape = graph.value(node.inputs[3]).info.shape;
+  if (graph.value(node.inputs[0]).info.shape.rank() == 4) return shape;
+  if (batches != 1) return std::nullopt;
+  return WithRank(shape, 4);
+}
+
 // [B, row, head, channel] as `out`, [B, head, row, channel] under any leading dimensions.
 Node HeadsOutside(Graph& graph, NodeId at, ValueId from, ValueId out,
                   const std::vector<int>& hosts) {
@@ -97,21 +108,23 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
     operands.push_back(*rows);
   }
   const Rows &q = operands[0], &v = operands[2];
-  // The mask is laid over [B, head, row, key], to which the kernel compares its shape: one over
-  // more dimensions could fit there and mean others. Over [head, row, key] it means the same.
-  const int outside = graph.value(node.inputs[0]).info.shape.rank();
-  const bool fits = outside == 4 || (outside == 3 && q.batches == 1);
-  if (node.inputs.size() > 3 && !fits) return false;
+  const bool masked = node.inputs.size() > 3;
+  const std::optional<Shape> mask = MaskOverHeads(graph, node, q.batches);
+  if (!mask) return false;
   params.heads_inside = params.keys_by_rows = true;
   params.heads = q.heads;
   const bool apart =
       std::ranges::any_of(operands, [&](const Rows& rows) { return HeadsApart(graph, rows); });
   kernels::OpDescription op = graph.Describe(node);
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = operands[i].shape(apart);
+  if (masked) op.inputs[3].shape = *mask;
   op.outputs[0].shape = {q.batches, q.rows, q.heads, v.channels};
   if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
   for (int i = 0; i < 3; ++i) {
     node.inputs[i] = UnderShape(graph, id, operands[i], operands[i].shape(apart), node.host_nodes);
+  }
+  if (masked && graph.value(node.inputs[3]).info.shape != *mask) {
+    node.inputs[3] = Reshaped(graph, id, node.inputs[3], *mask, node.host_nodes);
   }
   const ValueId out = node.outputs[0];
   const ValueId result = AddShaped(graph, out, op.outputs[0].shape);

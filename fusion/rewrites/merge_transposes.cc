@@ -15,6 +15,16 @@ std::vector<int> HostNodesOf(const Graph& graph, const RearrangingChain& chain) 
   return MergeHostNodes(graph, own);
 }
 
+// Removes those of the chain that nobody reads now that the last node does not: rewrites behind
+// this one ask whether a value has a single reader.
+void RemoveUnread(Graph& graph, const RearrangingChain& chain) {
+  for (size_t i = 1; i < chain.nodes.size(); ++i) {
+    const ValueId made = graph.node(chain.nodes[i]).outputs[0];
+    if (graph.value(made).observed || !graph.consumers(made).empty()) return;
+    graph.Remove(chain.nodes[i]);
+  }
+}
+
 }  // namespace
 
 bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
@@ -30,6 +40,7 @@ bool MergeTransposes(Graph& graph, NodeId id, RewriteContext& context) {
   const std::vector<int> host_nodes = HostNodesOf(graph, chain);
   const std::vector<int> concerned = HostNodesWithChains(graph, id);
   graph.Replace(id, Rearranged(graph, id, chain.source, *order, out, host_nodes));
+  RemoveUnread(graph, chain);
   context.Record(order->unchanged() ? "reshape instead of transposing" : "merge transposes",
                  concerned);
   return true;

@@ -116,6 +116,12 @@ ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape) {
   return graph.AddValue(std::move(value));
 }
 
+Shape WithRank(const Shape& shape, int rank) {
+  Shape last;
+  for (int d = std::max(0, shape.rank() - rank); d < shape.rank(); ++d) last.push_back(shape[d]);
+  return last;
+}
+
 Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape) {
   return MakeNode("RESHAPE", {from, AddInts(graph, shape.dims(), "shape")});
 }

@@ -62,6 +62,9 @@ ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name)
 // A value like `like`, which is made at run time, of another shape.
 ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape);
 
+// The last `rank` dimensions at most: those in front are ones.
+Shape WithRank(const Shape& shape, int rank);
+
 // RESHAPE of `from`, its output left to the caller.
 Node ReshapeTo(Graph& graph, ValueId from, const Shape& shape);
 

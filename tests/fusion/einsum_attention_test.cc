@@ -92,6 +92,35 @@ TEST(EinsumAttention, OfKeysByQueries) {
   }
 }
 
+// jax.nn.dot_product_attention: heads of a single group each, and a scale between reshapes.
+TEST(EinsumAttention, OverDimensionsOfOne) {
+  for (const bool masked : {false, true}) {
+    SCOPED_TRACE(masked);
+    GraphBuilder b;
+    const int32_t rows = 9, keys = 11;
+    ValueId q = b.Op("RESHAPE", {Rows(b, rows), b.Ints({1, rows, kHeads, 1, kDepth})});
+    q = Transpose(b, q, {0, 2, 1, 3, 4});
+    q = b.Op("RESHAPE", {q, b.Ints({1, kHeads, rows, kDepth})});
+    const ValueId k = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    ValueId scores = b.Op("RESHAPE", {b.Op("BATCH_MATMUL", {q, k}),  //
+                                      b.Ints({1, kHeads, rows, 1, keys})});
+    scores = b.Op("MUL", {scores, b.Scalar(0.25f)});
+    scores = b.Op("RESHAPE", {scores, b.Ints({1, 1, kHeads, rows, keys})});
+    if (masked) {
+      const ValueId seen = Condition(b, {1, 1, 1, rows, keys}, true);
+      scores = b.Op("SELECT_V2", {seen, scores, b.Scalar(kLow)});
+    }
+    ValueId weights = Transpose(b, Softmax(b, scores), {1, 2, 4, 0, 3});
+    weights = b.Op("RESHAPE", {weights, b.Ints({1, kHeads, keys, rows})});
+    const ValueId v = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    ValueId y = b.Op("RESHAPE", {b.Op("BATCH_MATMUL", {v, weights}),  //
+                                 b.Ints({1, kHeads, kDepth, 1, rows})});
+    OutputRows(b, Transpose(b, y, {0, 4, 1, 3, 2}), rows);
+    EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops(),
+                ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
+  }
+}
+
 // Queries that share keys: their heads lie in the rows of the product, where no mask fits. No
 // TRANSPOSE takes elements out of rows.
 TEST(EinsumAttention, OfGroupsMovesWholeRows) {
