@@ -28,6 +28,7 @@ constexpr RewriteFunction kRewrites[] = {
     RecognizeHardSwish,       //
     RecognizeHardSigmoid,     //
     RecognizeGelu,            //
+    RecognizeGeluByValues,    //
     RecognizePrelu,           //
     RecognizeLayerNorm,       //
     RecognizeRmsNorm,         //

@@ -122,8 +122,11 @@ bool RecognizeSilu(Graph&, NodeId, RewriteContext&);
 bool RecognizeHardSigmoid(Graph&, NodeId, RewriteContext&);
 bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
 
-// GELU by tanh from its parts -> GELU. (By erf there are no parts: TFLite has no such operator.)
+// GELU by tanh from its parts -> GELU.
 bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
+
+// Whatever computes GELU by erf, for which TFLite has no operator, from one value -> GELU.
+bool RecognizeGeluByValues(Graph&, NodeId, RewriteContext&);
 
 // SELECT(x > 0, x, x * alpha), RELU(x) - alpha * RELU(-x) -> PRELU, or LEAKY_RELU where alpha is a
 // scalar.

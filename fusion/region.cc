@@ -1,0 +1,124 @@
+#include "fusion/region.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "fusion/evaluate.h"
+#include "fusion/match.h"
+
+namespace fuselite::fusion {
+
+RegionFinder::RegionFinder(const Graph& graph, NodeId last, Accepts takes_part)
+    : graph_(graph),
+      shape_(graph.value(graph.node(last).outputs[0]).info.shape),
+      takes_part_(std::move(takes_part)) {
+  region_.nodes = {last};
+}
+
+bool RegionFinder::Next(size_t most) {
+  bool grown = region_.root == kNone;  // the last node alone is the smallest region
+  while (region_.nodes.size() <= most) {
+    const std::vector<ValueId>& open = OpenInputs();
+    if (open.empty() || !std::ranges::all_of(open, [&](ValueId v) { return Flows(v); })) break;
+    if (grown && open.size() == 1) {
+      region_.root = open[0];
+      return true;
+    }
+    const NodeId producer = graph_.producer(open.back());
+    if (producer == kNone || !takes_part_(graph_, producer)) break;
+    // What others read, too, has to be computed anyway.
+    if (open.size() == 1 && !OnlyReadInside(producer)) break;
+    region_.nodes.push_back(producer);
+    grown = true;
+  }
+  return false;
+}
+
+bool RegionFinder::Has(NodeId id) const {
+  return std::ranges::find(region_.nodes, id) != region_.nodes.end();
+}
+
+const std::vector<ValueId>& RegionFinder::OpenInputs() {
+  open_.clear();
+  for (NodeId id : region_.nodes) {
+    for (ValueId v : graph_.node(id).inputs) {
+      if (IsScalar(v)) continue;
+      if (!Has(graph_.producer(v))) open_.push_back(v);
+    }
+  }
+  SortUnique(&open_);
+  if (open_.size() == 1) return open_;
+  std::ranges::sort(open_, [&](ValueId a, ValueId b) {
+    return graph_.Precedes(graph_.producer(a), graph_.producer(b));
+  });
+  return open_;
+}
+
+bool RegionFinder::IsScalar(ValueId v) const {
+  const TensorInfo& info = graph_.value(v).info;
+  return info.constant() && info.elements() == 1;
+}
+
+// Whether the value has an element for each of the output.
+bool RegionFinder::Flows(ValueId v) const {
+  const Value& value = graph_.value(v);
+  return value.info.shape == shape_ && !value.info.constant() && !value.variable &&
+         !value.info.quantization.per_channel();
+}
+
+bool RegionFinder::OnlyReadInside(NodeId id) const {
+  const ValueId made = graph_.node(id).outputs[0];
+  return !graph_.value(made).observed &&
+         std::ranges::all_of(graph_.consumers(made),
+                             [&](const auto& reader) { return Has(reader.node); });
+}
+
+void SortRegion(const Graph& graph, Region* region) {
+  std::ranges::sort(region->nodes, [&](NodeId a, NodeId b) { return graph.Precedes(a, b); });
+}
+
+Result<Value> EvaluateRegion(const Graph& graph, const Region& region,
+                             std::span<const std::byte> root, int32_t elements) {
+  Graph scratch;
+  std::map<ValueId, ValueId> copies;
+  const auto info_of = [&](ValueId v, int32_t count) {
+    TensorInfo info = graph.value(v).info;
+    info.shape = Shape({count});
+    info.row_pitch = 0;
+    return info;
+  };
+  copies[region.root] = scratch.AddConstant(info_of(region.root, elements), root, "root");
+  const auto add = [&](ValueId v, int32_t count) {
+    Value value;
+    value.info = info_of(v, count);
+    return copies[v] = scratch.AddValue(std::move(value));
+  };
+  ValueId result = kNone;
+  for (NodeId id : region.nodes) {
+    Node node = graph.node(id);
+    for (ValueId& v : node.inputs) v = copies.contains(v) ? copies[v] : add(v, 1);
+    result = add(node.outputs[0], elements);
+    node.outputs = {result};
+    FUSELITE_ASSIGN_OR_RETURN(std::vector<Value> values,
+                              Evaluate(scratch, scratch.AddNode(std::move(node))));
+    scratch.value(result) = std::move(values[0]);
+  }
+  return std::move(scratch.value(result));
+}
+
+std::vector<NodeId> DyingNodes(const Graph& graph, const Region& region) {
+  const NodeId last = region.nodes.back();
+  std::vector<NodeId> dying = {last};
+  for (auto it = region.nodes.rbegin(); it != region.nodes.rend(); ++it) {
+    const ValueId made = graph.node(*it).outputs[0];
+    const bool unread = std::ranges::all_of(graph.consumers(made), [&](const auto& reader) {
+      return std::ranges::find(dying, reader.node) != dying.end();
+    });
+    if (*it != last && unread && !graph.value(made).observed) dying.push_back(*it);
+  }
+  dying.erase(dying.begin());
+  return dying;
+}
+
+}  // namespace fuselite::fusion
