@@ -12,40 +12,6 @@
 namespace fuselite::fusion {
 namespace {
 
-// Operators that compute each index of dimension 0 of their outputs from the same one of their
-// inputs, wherever their shape rules keep the dimension.
-constexpr std::string_view kOfSamples[] = {
-    "CONV_2D",
-    "DEPTHWISE_CONV_2D",
-    "TRANSPOSE_CONV",
-    "FULLY_CONNECTED",
-    "BATCH_MATMUL",
-    "MAX_POOL_2D",
-    "AVERAGE_POOL_2D",
-    "L2_POOL_2D",
-    "LOCAL_RESPONSE_NORMALIZATION",
-    "MEAN",
-    "SUM",
-    "REDUCE_MAX",
-    "REDUCE_MIN",
-    "PAD",
-    "PADV2",
-    "MIRROR_PAD",
-    "RESIZE_BILINEAR",
-    "RESIZE_NEAREST_NEIGHBOR",
-    "DEPTH_TO_SPACE",
-    "SPACE_TO_DEPTH",
-    "RESHAPE",
-    "SQUEEZE",
-    "EXPAND_DIMS",
-    "TRANSPOSE",
-    "QUANTIZE",
-    "DEQUANTIZE",
-    "PRELU",
-};
-// Operators as in kOfSamples with at least two dimensions, since they look along the last one.
-constexpr std::string_view kAlongRows[] = {"SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION"};
-
 // Which operand tells an operator the dimensions of its result; -1: none.
 int ShapeOperand(std::string_view op) {
   if (op == "RESHAPE") return 1;
@@ -110,8 +76,8 @@ class Cutter {
       if (cut++ > 0 && rank != of_value) return false;
       rank = of_value;
     }
+    if (node.op->samples == kernels::SampleRule::kApartByRows) return rank > 1;
     const std::string_view name = node.op->name;
-    if (std::ranges::count(kAlongRows, name) > 0) return rank > 1;
     if (name == "CONCATENATION") {
       return !IsFirst(node.params.as<kernels::ConcatenationParams>().axis, rank);
     }
@@ -119,7 +85,7 @@ class Cutter {
     if (name == "GATHER") return cut == 1;
     if (name == "SLICE") return TakesWhole(node);
     if (name == "STRIDED_SLICE") return TakesWhole(node) && TakesForward(node);
-    return node.op->elementwise || std::ranges::count(kOfSamples, name) > 0;
+    return node.op->elementwise || node.op->samples == kernels::SampleRule::kApart;
   }
   static bool IsFirst(int32_t axis, int rank) { return axis == 0 || axis == -rank; }
 

@@ -9,10 +9,15 @@
 
 namespace fuselite::fusion {
 
-RegionFinder::RegionFinder(const Graph& graph, NodeId last, Accepts takes_part)
-    : graph_(graph),
-      shape_(graph.value(graph.node(last).outputs[0]).info.shape),
-      takes_part_(std::move(takes_part)) {
+bool IsPointwise(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
+  const auto has_operand = [](const auto& stage) { return stage.operand.input >= 0; };
+  return node.op->pointwise && node.outputs.size() == 1 &&
+         std::ranges::none_of(node.tail.stages, has_operand);
+}
+
+RegionFinder::RegionFinder(const Graph& graph, NodeId last)
+    : graph_(graph), shape_(graph.value(graph.node(last).outputs[0]).info.shape) {
   region_.nodes = {last};
 }
 
@@ -26,7 +31,7 @@ bool RegionFinder::Next(size_t most) {
       return true;
     }
     const NodeId producer = graph_.producer(open.back());
-    if (producer == kNone || !takes_part_(graph_, producer)) break;
+    if (producer == kNone || !IsPointwise(graph_, producer)) break;
     // What others read, too, has to be computed anyway.
     if (open.size() == 1 && !OnlyReadInside(producer)) break;
     region_.nodes.push_back(producer);

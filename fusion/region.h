@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -17,12 +16,13 @@ struct Region {
   ValueId root = kNone;
 };
 
-// Grows a region upwards from the node that ends it, which takes_part() accepts.
+// Whether the node can be part of a region, as far as it alone decides.
+bool IsPointwise(const Graph& graph, NodeId id);
+
+// Grows a region upwards from the node that ends it, which is pointwise.
 class RegionFinder {
  public:
-  // `takes_part`: whether a node computes elements of its one output from those of its inputs.
-  using Accepts = std::function<bool(const Graph&, NodeId)>;
-  RegionFinder(const Graph& graph, NodeId last, Accepts takes_part);
+  RegionFinder(const Graph& graph, NodeId last);
 
   // Adds nodes until a single value is read whose elements are those of the output, and which is
   // then the root; true, and the region holds until the next call. False where there is no larger
@@ -40,7 +40,6 @@ class RegionFinder {
 
   const Graph& graph_;
   const Shape& shape_;
-  Accepts takes_part_;
   Region region_;
   std::vector<ValueId> open_;  // what the region reads and does not make, the last made last
 };

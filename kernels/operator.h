@@ -98,6 +98,14 @@ struct ProductInputs {
   SumScaling scaling = SumScaling::kFixedPoint;
 };
 
+// Whether each index of dimension 0 of an operator's outputs, a sample of a batch, is computed from
+// the same index of its inputs alone, wherever its shape rule keeps the dimension.
+enum class SampleRule : uint8_t {
+  kMixed,  // not, or parameters decide
+  kApart,
+  kApartByRows,  // if there is another dimension: it looks along the last one
+};
+
 // Added to OperatorDef::options_type where the options are in the schema's second union.
 inline constexpr int kSecondUnion = 256;
 
@@ -161,6 +169,12 @@ struct OperatorDef {
   // the parameters the strides and the padding of another one; null where it slides none.
   Result<Window> (*window)(const OpDescription& op) = nullptr;
   void (*set_window)(Params& params, const Window& window) = nullptr;
+  // Its two inputs may change places.
+  bool commutes = false;
+  // Each element of its output is computed from those at its place of its inputs, which broadcast.
+  // All elementwise operators are such.
+  bool pointwise = false;
+  SampleRule samples = SampleRule::kMixed;
 };
 
 // Checks counts, types and version, then runs the shape rule.

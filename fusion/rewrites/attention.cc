@@ -64,6 +64,7 @@ class Matcher : public PatternWalk {
   // has its matrices, if only `value`. The numbers go into `scale`.
   ValueId SameRows(ValueId value, bool scaled = false) {
     const Shape to = graph_.value(value).info.shape;
+    if (to.rank() < 2) return value;
     size_t taken = nodes.size();
     float factor = 1;
     ValueId before = value;

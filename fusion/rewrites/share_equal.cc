@@ -1,9 +1,7 @@
 // Exporters write for each layer what all have in common: masks, tables of positions, a projection
 // of the same features. Such nodes are computed once.
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -52,13 +50,6 @@ bool SameInputs(const Graph& graph, const Node& one, const Node& other) {
   return std::ranges::equal(one.inputs, other.inputs, same);
 }
 
-bool Commutes(const Node& node) {
-  constexpr std::array<std::string_view, 5> kOperators = {"ADD", "MUL", "MAXIMUM", "MINIMUM",
-                                                          "SQUARED_DIFFERENCE"};
-  return node.inputs.size() == 2 &&
-         std::ranges::find(kOperators, node.op->name) != kOperators.end();
-}
-
 bool Equal(const Graph& graph, const Node& one, const Node& other) {
   return SameInputs(graph, one, other) &&
          HashOf(graph.Describe(one)) == HashOf(graph.Describe(other));
@@ -66,7 +57,7 @@ bool Equal(const Graph& graph, const Node& one, const Node& other) {
 
 bool EqualInSomeOrder(const Graph& graph, const Node& one, const Node& other) {
   if (Equal(graph, one, other)) return true;
-  if (!Commutes(other)) return false;
+  if (!other.op->commutes) return false;
   Node exchanged = other;
   std::swap(exchanged.inputs[0], exchanged.inputs[1]);
   return Equal(graph, one, exchanged);

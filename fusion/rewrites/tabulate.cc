@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "fusion/match.h"
 #include "fusion/region.h"
 #include "fusion/rewrites/replace.h"
@@ -12,20 +10,10 @@ constexpr int32_t kCodes = 256;
 // Regions are a few nodes: SiLU has two, hard-swish from its parts four.
 constexpr size_t kMaxNodes = 32;
 
-// Whether the node can be part of a region, as far as it alone decides.
-bool IsTabulable(const Graph& graph, NodeId id) {
-  const Node& node = graph.node(id);
-  const std::string_view op = node.op->name;
-  const auto has_operand = [](const auto& stage) { return stage.operand.input >= 0; };
-  return node.outputs.size() == 1 &&
-         (node.op->elementwise || op == "QUANTIZE" || op == "DEQUANTIZE") &&
-         std::ranges::none_of(node.tail.stages, has_operand);
-}
-
 // The largest region whose root is 8-bit; its root is kNone where there is none.
 Region LargestOfBytes(const Graph& graph, NodeId last) {
   Region best;
-  RegionFinder finder(graph, last, IsTabulable);
+  RegionFinder finder(graph, last);
   while (finder.Next(kMaxNodes)) {
     if (IsByte(graph.value(finder.region().root).info)) best = finder.region();
   }
@@ -51,7 +39,7 @@ bool IsTable(const Graph& graph, const Region& region) {
 }  // namespace
 
 bool TabulateBytes(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!IsTabulable(graph, id)) return false;
+  if (!IsPointwise(graph, id)) return false;
   const TensorInfo& output = graph.value(graph.node(id).outputs[0]).info;
   if (!IsByte(output) || output.quantization.per_channel()) return false;
   Region region = LargestOfBytes(graph, id);

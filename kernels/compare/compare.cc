@@ -162,6 +162,7 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
   def.infer = InferCompare;
   def.candidates = kCandidates;
   def.cost = OutputElements;
+  def.pointwise = true;
   return def;
 }
 

@@ -148,6 +148,7 @@ const OperatorDef& Conv2DOperator() {
       },
       .window = ResolveFilterWindow<Conv2DParams>,
       .set_window = SetWindow<Conv2DParams>,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

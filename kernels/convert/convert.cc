@@ -171,6 +171,8 @@ const OperatorDef& QuantizeOperator() {
       .infer = InferQuantize,
       .candidates = kQuantizeCandidates,
       .cost = ElementsOf,
+      .pointwise = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -185,6 +187,8 @@ const OperatorDef& DequantizeOperator() {
       .infer = InferDequantize,
       .candidates = kDequantizeCandidates,
       .cost = ElementsOf,
+      .pointwise = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -114,6 +114,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
       },
       .window = ResolveFilterWindow<DepthwiseConv2DParams>,
       .set_window = SetWindow<DepthwiseConv2DParams>,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -184,6 +184,7 @@ struct BinaryTraits {
   std::span<const TypeRow> types = kFloat;
   std::span<const Field> fields{};
   size_t struct_bytes = 0;
+  bool commutes = false;
 };
 
 OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& traits) {
@@ -198,7 +199,8 @@ OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& trai
   def.struct_bytes = traits.struct_bytes;
   def.min_inputs = def.max_inputs = 2;
   def.infer = InferBinary;
-  def.elementwise = true;
+  def.elementwise = def.pointwise = true;
+  def.commutes = traits.commutes;
   def.candidates = kCandidates;
   def.cost = OutputElements;
   return def;
@@ -233,16 +235,20 @@ bool HasActivation(BinaryKind kind) {
   }
 
 FUSELITE_BINARY(Add, "ADD", .options_type = 11, .max_version = 6, .types = kAddTypes,
-                .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams))
+                .fields = kAddFields, .struct_bytes = sizeof(tflite::TfLiteAddParams),
+                .commutes = true)
 FUSELITE_BINARY(Div, "DIV", .options_type = 29, .max_version = 2, .types = kDivTypes,
                 .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteDivParams))
-FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
-FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes)
+FUSELITE_BINARY(Maximum, "MAXIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes,
+                .commutes = true)
+FUSELITE_BINARY(Minimum, "MINIMUM", .options_type = 39, .max_version = 4, .types = kExtremaTypes,
+                .commutes = true)
 FUSELITE_BINARY(Mul, "MUL", .options_type = 21, .max_version = 8, .types = kMulTypes,
-                .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams))
+                .fields = kMulFields, .struct_bytes = sizeof(tflite::TfLiteMulParams),
+                .commutes = true)
 FUSELITE_BINARY(Prelu, "PRELU", .types = kPreluTypes)
 FUSELITE_BINARY(SquaredDifference, "SQUARED_DIFFERENCE", .options_type = 76, .max_version = 2,
-                .types = kSquaredDifferenceTypes)
+                .types = kSquaredDifferenceTypes, .commutes = true)
 FUSELITE_BINARY(Sub, "SUB", .options_type = 28, .max_version = 5, .types = kSubTypes,
                 .fields = kSubFields, .struct_bytes = sizeof(tflite::TfLiteSubParams))
 

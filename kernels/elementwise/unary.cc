@@ -123,7 +123,7 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
   def.params_bytes = traits.params_bytes;
   def.struct_bytes = traits.struct_bytes;
   def.infer = InferUnary;
-  def.elementwise = true;
+  def.elementwise = def.pointwise = true;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
   def.limits = traits.limits;

@@ -115,6 +115,7 @@ const OperatorDef& L2NormalizationOperator() {
       .infer = InferL2Normalization,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 2.0 * op.inputs[0].elements(); },
+      .samples = SampleRule::kApartByRows,
   };
   return kDef;
 }

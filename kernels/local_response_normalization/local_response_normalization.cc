@@ -82,6 +82,7 @@ const OperatorDef& LocalResponseNormalizationOperator() {
             const double neighbours = std::min<double>(2 * radius, op.inputs[0].shape.dim(-1));
             return (32 + neighbours) * static_cast<double>(op.outputs[0].elements());
           },
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -53,6 +53,7 @@ const OperatorDef& LogSoftmaxOperator() {
       .infer = InferLogSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
+      .samples = SampleRule::kApartByRows,
   };
   return kDef;
 }

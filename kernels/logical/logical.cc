@@ -51,6 +51,8 @@ OperatorDef MakeLogical(std::string_view name, int code, int options_type, int i
   def.infer = inputs == 1 ? InferNot : InferBinary;
   def.candidates = inputs == 1 ? std::span<const Candidate>(kNotCandidates) : kBinaryCandidates;
   def.cost = OutputElements;
+  def.commutes = inputs == 2;
+  def.pointwise = true;
   return def;
 }
 

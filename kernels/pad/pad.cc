@@ -194,6 +194,7 @@ const OperatorDef& PadOperator() {
       .candidates = kMovementCandidates<PlanPad>,
       .cost = MovementCost,
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -228,6 +229,7 @@ const OperatorDef& MirrorPadOperator() {
       .candidates = kMovementCandidates<PlanMirrorPad>,
       .cost = MovementCost,
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -89,6 +89,7 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
   def.set_window = SetWindow<PoolParams>;
   def.takes_tail = PoolKindOf(def) != PoolKind::kL2;
   def.selects = PoolKindOf(def) == PoolKind::kMax;
+  def.samples = SampleRule::kApart;
   return def;
 }
 

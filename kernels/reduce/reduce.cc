@@ -104,6 +104,7 @@ OperatorDef MakeReduce(std::string_view name, int code, int max_version,
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
   def.selects = code == tflite::kTfLiteBuiltinReduceMax || code == tflite::kTfLiteBuiltinReduceMin;
+  def.samples = SampleRule::kApart;
   return def;
 }
 

@@ -188,6 +188,7 @@ const OperatorDef& ReshapeOperator() {
       .selects = true,
       .reshapes = true,
       .places = PlanReshape,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -223,6 +224,7 @@ const OperatorDef& SqueezeOperator() {
       .selects = true,
       .reshapes = true,
       .places = PlanReshape,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -242,6 +244,7 @@ const OperatorDef& ExpandDimsOperator() {
       .selects = true,
       .reshapes = true,
       .places = PlanReshape,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -133,6 +133,7 @@ const OperatorDef& ResizeBilinearOperator() {
       .infer = InferBilinear,
       .candidates = kBilinearCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.outputs[0].elements(); },
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -154,6 +155,7 @@ const OperatorDef& ResizeNearestNeighborOperator() {
       .candidates = kNearestCandidates,
       .cost = [](const OpDescription& op) { return 1.0 * op.outputs[0].elements(); },
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

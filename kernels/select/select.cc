@@ -101,6 +101,7 @@ OperatorDef MakeSelect(std::string_view name, int code, int options_type, int ma
   def.infer = InferSelect;
   def.candidates = kCandidates;
   def.cost = OutputElements;
+  def.pointwise = true;
   return def;
 }
 

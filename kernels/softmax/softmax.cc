@@ -47,6 +47,7 @@ const OperatorDef& SoftmaxOperator() {
       .infer = InferSoftmax,
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.inputs[0].elements(); },
+      .samples = SampleRule::kApartByRows,
   };
   return kDef;
 }

@@ -96,6 +96,7 @@ const OperatorDef& DepthToSpaceOperator() {
       .candidates = kMovementCandidates<PlanDepthToSpace>,
       .cost = MovementCost,
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
@@ -115,6 +116,7 @@ const OperatorDef& SpaceToDepthOperator() {
       .candidates = kMovementCandidates<PlanSpaceToDepth>,
       .cost = MovementCost,
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }

@@ -61,6 +61,7 @@ const OperatorDef& TransposeOperator() {
       .candidates = kMovementCandidates<PlanTranspose>,
       .cost = MovementCost,
       .selects = true,
+      .samples = SampleRule::kApart,
   };
   return kDef;
 }
