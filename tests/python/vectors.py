@@ -15,6 +15,8 @@ TYPE_NAMES = {"float32": "f32", "float16": "f16", "int8": "s8", "uint8": "u8", "
 # Kinds of random graphs that keep nothing from one invoke to the next.
 KINDS = ["int8", "uint8", "int16", "float", "hybrid", "integer", "rare", "shapes"]
 OF_EACH_KIND = 80
+# The part of a number of float16 by which it and its neighbour differ at most.
+PLACE = 2.0**-10
 
 
 def rows(folder):
@@ -74,7 +76,7 @@ def _draw_one(folder, kind, seed):
         "types": " ".join(sorted(TYPE_NAMES.get(of, of) for of in types)),
         "inputs": len(subject.inputs),
         "atol": _tolerance(subject, expected),
-        "rtol": 0,
+        "rtol": (subject.graph.places or 0) * PLACE,
         "qtol": 0,
         "litert_ref": "yes",
         "litert_opt": "no",
