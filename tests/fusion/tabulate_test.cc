@@ -49,6 +49,16 @@ TEST(Tabulate, SquaresRequantizationsAndFloatIslands) {
               ElementsAre("QUANTIZE", "FUSELITE_ELEMENTWISE + lookup", "DEQUANTIZE"));
 }
 
+TEST(Tabulate, ChoicesByComparisons) {
+  Bytes b;
+  const ValueId x = b.In({3, 33});
+  const ValueId more = b.Op("GREATER", {x, b.Scalar8(0.03f)});
+  const ValueId less = b.Int8Op("MUL", {x, b.Scalar8(0.01f)}, 0.03f, -3);
+  b.Out(b.Int8Op("SELECT_V2", {more, x, less}, 0.03f, -3));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "FUSELITE_ELEMENTWISE + lookup", "DEQUANTIZE"));
+}
+
 // Numbers alone make no function, and what fails on some codes is no table.
 TEST(Tabulate, NotOfNumbersNorOfWhatFails) {
   Bytes b;
