@@ -1,8 +1,8 @@
 // SELECT_V2(condition, scores, low) before SOFTMAX, as JAX masks scores -> scores + SELECT_V2(
 // condition, 0, low): a mask of the condition's shape, made ahead where that is constant, which a
-// product's tail adds, and attention. Scores are lost in the sum, or at least their exponentials in
-// the sum of others; a row of which all is masked has the same weights while scores are below the
-// last place of `low`, 64 for -1e9.
+// product's tail adds, and attention. A masked score still is so low that its exponential is 0; a
+// row of which all is masked has equal weights while its scores are below the last place of `low`,
+// 64 for -1e9.
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"

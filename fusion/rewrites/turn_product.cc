@@ -85,7 +85,7 @@ bool TurnProduct(Graph& graph, NodeId id, RewriteContext& context) {
   // Rows that do not lie one after the other would be copied, where no TRANSPOSE was before.
   if (x.adjoint) return false;
 
-  params.adj_x = x.adjoint;
+  params.adj_x = false;
   params.adj_y = y.adjoint;
   node.inputs = {b, a};
   kernels::OpDescription op = graph.Describe(node);
