@@ -138,8 +138,9 @@ bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
 // MUL by itself, MEAN, RSQRT, MUL ... -> RMS normalization.
 bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
 
-// BATCH_MATMUL that TRANSPOSEs behind it read by columns becomes the product of its turned operands
-// in the other order. Not of constants, nor where matrices would have to be turned.
+// BATCH_MATMUL that TRANSPOSEs behind it read by columns, or that gives a single one, becomes the
+// product of its turned operands in the other order. Not of constants, nor where matrices would
+// have to be turned.
 bool TurnProduct(Graph&, NodeId, RewriteContext&);
 
 // SELECT_V2 of scores or a very low number before SOFTMAX -> ADD of a mask.

@@ -21,7 +21,7 @@ Shape Turned(const Shape& shape) {
 }
 
 // Whether TRANSPOSEs, and reshapes, behind the matrices `value`, which nobody else reads, end in
-// rows along what are its columns.
+// rows along what are its columns. A single column lies as a row does.
 bool IsReadByColumns(const Graph& graph, ValueId value) {
   ValueId last = value;
   for (NodeId id = graph.SingleUse(last); id != kNone; id = graph.SingleUse(last)) {
@@ -30,8 +30,10 @@ bool IsReadByColumns(const Graph& graph, ValueId value) {
     last = node.outputs[0];
   }
   const Shape& shape = graph.value(value).info.shape;
+  if (shape.dim(-2) == 1) return false;
+  if (shape.dim(-1) == 1) return true;
   const std::optional<Origin> origin = OriginOf(graph, last);
-  if (!origin || origin->order.unchanged() || shape.dim(-1) == 1) return false;
+  if (!origin || origin->order.unchanged()) return false;
   // Heads outside of the rows may go on where these end.
   const ElementOrder::Piece& innermost = origin->order.pieces().back();
   return innermost.stride == shape.dim(-1) && innermost.size % shape.dim(-2) == 0;
@@ -55,7 +57,9 @@ struct Operand {
 
 Operand Turn(const Graph& graph, ValueId value, bool adjoint) {
   if (adjoint) return {};
-  if (IsMadeByColumns(graph, value)) return {.transposed = true};
+  const Shape& shape = graph.value(value).info.shape;
+  const bool is_vector = shape.dim(-1) == 1 || shape.dim(-2) == 1;
+  if (is_vector || IsMadeByColumns(graph, value)) return {.transposed = true};
   return {.adjoint = true};
 }
 
@@ -92,7 +96,11 @@ bool TurnProduct(Graph& graph, NodeId id, RewriteContext& context) {
   if (x.transposed) op.inputs[0].shape = Turned(op.inputs[0].shape);
   if (y.transposed) op.inputs[1].shape = Turned(op.inputs[1].shape);
   op.outputs[0].shape = Turned(op.outputs[0].shape);
-  if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
+  // A single row reads the other operand where it lies, by another kernel than many rows.
+  const bool accepted = op.outputs[0].shape.dim(-2) == 1
+                            ? context.AcceptsComposite(op)
+                            : context.AcceptsInsteadOf(graph.Describe(id), op);
+  if (!accepted) return false;
 
   const std::vector<int> hosts = node.host_nodes;
   context.Record("turn BATCH_MATMUL", HostNodesWithChains(graph, id));

@@ -165,6 +165,24 @@ TEST(TurnProduct, OfOperandsAsTheyLie) {
   }
 }
 
+// A single column of results is a row of the turned product, which reads the other operand where it
+// lies. A single row stays one.
+TEST(TurnProduct, OfASingleColumn) {
+  for (const bool adj_x : {false, true}) {
+    for (const bool adj_y : {false, true}) {
+      GraphBuilder b;
+      const ValueId x = b.Input(adj_x ? Shape({3, 20, 17}) : Shape({3, 17, 20}));
+      const ValueId y = b.Input(adj_y ? Shape({3, 1, 20}) : Shape({3, 20, 1}));
+      b.Output(b.Op("BATCH_MATMUL", {x, y}, {{"adj_x", adj_x}, {"adj_y", adj_y}}));
+      const ValueId row = b.Input({3, 1, 17}), square = b.Input({3, 17, 19});
+      const ValueId z = b.Op("BATCH_MATMUL", {row, square});
+      b.Output(Transpose(b, z, {0, 2, 1}));
+      EXPECT_EQ(Turned(b.graph()), 1);
+      ExpectFusedEqualsUnfused(b.graph(), kTolerance);
+    }
+  }
+}
+
 TEST(TurnProduct, OfIntegers) {
   Int8Builder b;
   const ValueId x = b.In({2, 7, 5}), y = b.In({2, 6, 5}, 0.02f, 4);
