@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "fusion/evaluate.h"
-#include "fusion/match.h"
 
 namespace fuselite::fusion {
 
@@ -18,46 +17,36 @@ bool IsPointwise(const Graph& graph, NodeId id) {
 
 RegionFinder::RegionFinder(const Graph& graph, NodeId last)
     : graph_(graph), shape_(graph.value(graph.node(last).outputs[0]).info.shape) {
-  region_.nodes = {last};
+  Take(last);
 }
 
 bool RegionFinder::Next(size_t most) {
-  bool grown = region_.root == kNone;  // the last node alone is the smallest region
-  while (region_.nodes.size() <= most) {
-    const std::vector<ValueId>& open = OpenInputs();
-    if (open.empty() || !std::ranges::all_of(open, [&](ValueId v) { return Flows(v); })) break;
-    if (grown && open.size() == 1) {
-      region_.root = open[0];
+  while (flows_ && !open_.empty() && region_.nodes.size() <= most) {
+    if (open_.size() == 1 && open_[0] != region_.root) {
+      region_.root = open_[0];
       return true;
     }
-    const NodeId producer = graph_.producer(open.back());
+    const NodeId producer = graph_.producer(open_.back());
     if (producer == kNone || !IsPointwise(graph_, producer)) break;
     // What others read, too, has to be computed anyway.
-    if (open.size() == 1 && !OnlyReadInside(producer)) break;
-    region_.nodes.push_back(producer);
-    grown = true;
+    if (open_.size() == 1 && !OnlyReadInside(producer)) break;
+    open_.pop_back();
+    Take(producer);
   }
   return false;
 }
 
-bool RegionFinder::Has(NodeId id) const {
-  return std::ranges::find(region_.nodes, id) != region_.nodes.end();
-}
-
-const std::vector<ValueId>& RegionFinder::OpenInputs() {
-  open_.clear();
-  for (NodeId id : region_.nodes) {
-    for (ValueId v : graph_.node(id).inputs) {
-      if (IsScalar(v)) continue;
-      if (!Has(graph_.producer(v))) open_.push_back(v);
-    }
-  }
-  SortUnique(&open_);
-  if (open_.size() == 1) return open_;
-  std::ranges::sort(open_, [&](ValueId a, ValueId b) {
+// Nodes are taken from the last one up: none of the region makes what this one reads.
+void RegionFinder::Take(NodeId id) {
+  region_.nodes.push_back(id);
+  const auto made_before = [&](ValueId a, ValueId b) {
     return graph_.Precedes(graph_.producer(a), graph_.producer(b));
-  });
-  return open_;
+  };
+  for (ValueId v : graph_.node(id).inputs) {
+    if (IsScalar(v) || std::ranges::find(open_, v) != open_.end()) continue;
+    flows_ = flows_ && Flows(v);
+    open_.insert(std::ranges::upper_bound(open_, v, made_before), v);
+  }
 }
 
 bool RegionFinder::IsScalar(ValueId v) const {
@@ -75,8 +64,9 @@ bool RegionFinder::Flows(ValueId v) const {
 bool RegionFinder::OnlyReadInside(NodeId id) const {
   const ValueId made = graph_.node(id).outputs[0];
   return !graph_.value(made).observed &&
-         std::ranges::all_of(graph_.consumers(made),
-                             [&](const auto& reader) { return Has(reader.node); });
+         std::ranges::all_of(graph_.consumers(made), [&](const auto& reader) {
+           return std::ranges::find(region_.nodes, reader.node) != region_.nodes.end();
+         });
 }
 
 void SortRegion(const Graph& graph, Region* region) {

@@ -32,16 +32,16 @@ class RegionFinder {
   const Region& region() const { return region_; }
 
  private:
-  bool Has(NodeId id) const;
   bool IsScalar(ValueId v) const;
   bool Flows(ValueId v) const;
   bool OnlyReadInside(NodeId id) const;
-  const std::vector<ValueId>& OpenInputs();
+  void Take(NodeId id);
 
   const Graph& graph_;
   const Shape& shape_;
   Region region_;
   std::vector<ValueId> open_;  // what the region reads and does not make, the last made last
+  bool flows_ = true;          // whether all of them have an element for each of the output
 };
 
 // Puts a region's nodes in their order, the last one last.

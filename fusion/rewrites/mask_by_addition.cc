@@ -21,16 +21,6 @@ int LowInput(const Graph& graph, const Node& node) {
   return 0;
 }
 
-bool LeadsToSoftmax(const Graph& graph, ValueId value) {
-  for (NodeId id = graph.SingleUse(value); id != kNone; id = graph.SingleUse(value)) {
-    if (IsBare(graph, id, "SOFTMAX")) return true;
-    const Node& node = graph.node(id);
-    if (!node.op->reshapes && node.op->name != "TRANSPOSE") return false;
-    value = node.outputs[0];
-  }
-  return false;
-}
-
 }  // namespace
 
 bool MaskByAddition(Graph& graph, NodeId id, RewriteContext& context) {
@@ -38,7 +28,8 @@ bool MaskByAddition(Graph& graph, NodeId id, RewriteContext& context) {
   Node select = graph.node(id);
   const ValueId out = select.outputs[0];
   const int low = LowInput(graph, select);
-  if (low == 0 || !LeadsToSoftmax(graph, out)) return false;
+  const NodeId reader = graph.SingleUse(AfterRearranging(graph, out));
+  if (low == 0 || !IsBare(graph, reader, "SOFTMAX")) return false;
   const ValueId scores = select.inputs[3 - low];
   const Shape condition = graph.value(select.inputs[0]).info.shape;
   const TensorInfo& info = graph.value(scores).info;

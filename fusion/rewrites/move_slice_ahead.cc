@@ -84,8 +84,7 @@ bool OnlyAttentionReads(const Graph& graph, ValueId value) {
   const auto goes = [&](const auto& reader) {
     if (Is(graph, reader.node, "FUSELITE_ATTENTION")) return true;
     const Node& node = graph.node(reader.node);
-    const std::string_view op = node.op->name;
-    const bool moves = node.op->reshapes || op == "TRANSPOSE" || op == "FUSELITE_ROTARY";
+    const bool moves = Rearranges(graph, reader.node) || Is(graph, reader.node, "FUSELITE_ROTARY");
     return moves && node.inputs[0] == value && OnlyAttentionReads(graph, node.outputs[0]);
   };
   return !graph.value(value).observed && !graph.consumers(value).empty() &&

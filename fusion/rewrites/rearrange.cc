@@ -15,6 +15,17 @@ std::vector<int32_t> PermutationOf(const Graph& graph, const Node& transpose) {
   return permutation;
 }
 
+bool Rearranges(const Graph& graph, NodeId id) {
+  return id != kNone && (graph.node(id).op->reshapes || Is(graph, id, "TRANSPOSE"));
+}
+
+ValueId AfterRearranging(const Graph& graph, ValueId value) {
+  for (NodeId id = graph.SingleUse(value); Rearranges(graph, id); id = graph.SingleUse(value)) {
+    value = graph.node(id).outputs[0];
+  }
+  return value;
+}
+
 ValueId BeforeReshapes(const Graph& graph, ValueId value) {
   for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(value)) {
     const Node& node = graph.node(id);
@@ -27,13 +38,11 @@ ValueId BeforeReshapes(const Graph& graph, ValueId value) {
 RearrangingChain ChainTo(const Graph& graph, ValueId value) {
   RearrangingChain chain;
   chain.source = value;
-  for (NodeId id = graph.producer(value); id != kNone; id = graph.producer(chain.source)) {
-    const Node& node = graph.node(id);
-    const bool transposes = node.op->name == "TRANSPOSE";
-    if (!transposes && !node.op->reshapes) break;
+  for (NodeId id = graph.producer(value); Rearranges(graph, id);
+       id = graph.producer(chain.source)) {
     chain.nodes.push_back(id);
-    chain.transposes += transposes;
-    chain.source = node.inputs[0];
+    chain.transposes += Is(graph, id, "TRANSPOSE");
+    chain.source = graph.node(id).inputs[0];
   }
   while (!chain.nodes.empty() && !Is(graph, chain.nodes.back(), "TRANSPOSE")) {
     chain.source = graph.node(chain.nodes.back()).outputs[0];
@@ -56,7 +65,7 @@ std::vector<int> HostNodesWithMoves(const Graph& graph, NodeId id) {
   std::vector<NodeId> nodes = {id};
   for (const ValueId input : graph.node(id).inputs) {
     NodeId maker = input == kNone ? kNone : graph.producer(input);
-    while (maker != kNone && (graph.node(maker).op->reshapes || Is(graph, maker, "TRANSPOSE"))) {
+    while (Rearranges(graph, maker)) {
       nodes.push_back(maker);
       maker = graph.producer(graph.node(maker).inputs[0]);
     }

@@ -10,6 +10,14 @@
 
 namespace fuselite::fusion {
 
+// Whether the node exists, and only gives elements another order or shape: TRANSPOSE, or what
+// reshapes.
+bool Rearranges(const Graph& graph, NodeId id);
+
+// What rearranging nodes make of `value` in the end, each of which alone reads what one before it
+// gives; `value` where there is none.
+ValueId AfterRearranging(const Graph& graph, ValueId value);
+
 // What `value` was before nodes without tails only reshaped it.
 ValueId BeforeReshapes(const Graph& graph, ValueId value);
 

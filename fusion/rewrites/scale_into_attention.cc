@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/attention/attention.h"
 
@@ -37,9 +38,7 @@ std::optional<Scaling> ScalingBehind(const Graph& graph, ValueId value) {
     const NodeId id = graph.producer(value);
     if (id == kNone || !graph.node(id).tail.empty()) return std::nullopt;
     if (Is(graph, id, "MUL")) return ScalingOf(graph, id);
-    const bool passes =
-        graph.node(id).op->reshapes || Is(graph, id, "TRANSPOSE") || Is(graph, id, "BROADCAST_TO");
-    if (!passes) return std::nullopt;
+    if (!Rearranges(graph, id) && !Is(graph, id, "BROADCAST_TO")) return std::nullopt;
     value = graph.node(id).inputs[0];
   }
   return std::nullopt;

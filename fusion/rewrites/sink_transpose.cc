@@ -21,7 +21,7 @@ bool FollowsLayer(const Graph& graph, NodeId id) {
     NodeId reader = id;
     while (graph.SingleConsumer(v) == reader) {
       const NodeId maker = graph.producer(v);
-      if (maker == kNone || (!Is(graph, maker, "TRANSPOSE") && !graph.node(maker).op->reshapes)) {
+      if (!Rearranges(graph, maker)) {
         return TailOwnerOf(graph, reader, v) != kNone;
       }
       reader = maker;

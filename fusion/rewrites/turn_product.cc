@@ -1,8 +1,11 @@
 // A product of matrices whose result is read by columns is the product of its turned operands in
-// the other order, which gives rows: (A B)^T = B^T A^T. JAX orders the operands of an einsum as it
+// the other order, which gives rows: (A B)^T = B^T A^T. So is one whose result is a single column,
+// which lies as a row does. JAX orders the operands of an einsum as it
 // likes: Flax multiplies values by weights instead of weights by values, and TRANSPOSEs make of
 // each operand, and of the result, what it needs to be. Turned, these move whole rows or go away,
 // and attention is as others write it.
+#include <array>
+
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
@@ -23,16 +26,10 @@ Shape Turned(const Shape& shape) {
 // Whether TRANSPOSEs, and reshapes, behind the matrices `value`, which nobody else reads, end in
 // rows along what are its columns. A single column lies as a row does.
 bool IsReadByColumns(const Graph& graph, ValueId value) {
-  ValueId last = value;
-  for (NodeId id = graph.SingleUse(last); id != kNone; id = graph.SingleUse(last)) {
-    const Node& node = graph.node(id);
-    if (!node.tail.empty() || (!node.op->reshapes && node.op->name != "TRANSPOSE")) break;
-    last = node.outputs[0];
-  }
   const Shape& shape = graph.value(value).info.shape;
   if (shape.dim(-2) == 1) return false;
   if (shape.dim(-1) == 1) return true;
-  const std::optional<Origin> origin = OriginOf(graph, last);
+  const std::optional<Origin> origin = OriginOf(graph, AfterRearranging(graph, value));
   if (!origin || origin->order.unchanged()) return false;
   // Heads outside of the rows may go on where these end.
   const ElementOrder::Piece& innermost = origin->order.pieces().back();
@@ -49,18 +46,15 @@ bool IsMadeByColumns(const Graph& graph, ValueId value) {
   return split && !(*split)[1].empty() && (*split)[1].back().stride == 1;
 }
 
-// How the matrices of an operand that the product reads as they are, or adjoint, are read turned.
-struct Operand {
-  bool transposed = false;  // by another TRANSPOSE, which goes into the one that made them
-  bool adjoint = false;
-};
+// How the turned product reads an operand: in its place, adjoint, or through another TRANSPOSE,
+// which goes into the one that made it.
+enum class Reading { kInPlace, kAdjoint, kTransposed };
 
-Operand Turn(const Graph& graph, ValueId value, bool adjoint) {
-  if (adjoint) return {};
+Reading ReadingOf(const Graph& graph, ValueId value, bool adjoint) {
+  if (adjoint) return Reading::kInPlace;
   const Shape& shape = graph.value(value).info.shape;
   const bool is_vector = shape.dim(-1) == 1 || shape.dim(-2) == 1;
-  if (is_vector || IsMadeByColumns(graph, value)) return {.transposed = true};
-  return {.adjoint = true};
+  return is_vector || IsMadeByColumns(graph, value) ? Reading::kTransposed : Reading::kAdjoint;
 }
 
 Node TransposeOf(Graph& graph, ValueId from, ValueId to, const std::vector<int>& hosts) {
@@ -85,16 +79,18 @@ bool TurnProduct(Graph& graph, NodeId id, RewriteContext& context) {
   // Constant matrices are packed ahead where they stand, and types have their places.
   if (info_of(b).constant() || info_of(a).type != info_of(b).type) return false;
   if (!IsReadByColumns(graph, out)) return false;
-  const Operand x = Turn(graph, b, params.adj_y), y = Turn(graph, a, params.adj_x);
+  const std::array readings = {ReadingOf(graph, b, params.adj_y),
+                               ReadingOf(graph, a, params.adj_x)};
   // Rows that do not lie one after the other would be copied, where no TRANSPOSE was before.
-  if (x.adjoint) return false;
+  if (readings[0] == Reading::kAdjoint) return false;
 
   params.adj_x = false;
-  params.adj_y = y.adjoint;
+  params.adj_y = readings[1] == Reading::kAdjoint;
   node.inputs = {b, a};
   kernels::OpDescription op = graph.Describe(node);
-  if (x.transposed) op.inputs[0].shape = Turned(op.inputs[0].shape);
-  if (y.transposed) op.inputs[1].shape = Turned(op.inputs[1].shape);
+  for (int i : {0, 1}) {
+    if (readings[i] == Reading::kTransposed) op.inputs[i].shape = Turned(op.inputs[i].shape);
+  }
   op.outputs[0].shape = Turned(op.outputs[0].shape);
   // A single row reads the other operand where it lies, by another kernel than many rows.
   const bool accepted = op.outputs[0].shape.dim(-2) == 1
@@ -104,15 +100,13 @@ bool TurnProduct(Graph& graph, NodeId id, RewriteContext& context) {
 
   const std::vector<int> hosts = node.host_nodes;
   context.Record("turn BATCH_MATMUL", HostNodesWithChains(graph, id));
-  const auto transpose = [&](bool transposed, int i) {
-    if (!transposed) return;
+  for (int i : {0, 1}) {
+    if (readings[i] != Reading::kTransposed) continue;
     const ValueId from = node.inputs[i];
-    node.inputs[i] = AddShaped(graph, from, Turned(info_of(from).shape));
+    node.inputs[i] = AddShaped(graph, from, op.inputs[i].shape);
     graph.InsertBefore(id, TransposeOf(graph, from, node.inputs[i], hosts));
-  };
-  transpose(x.transposed, 0);
-  transpose(y.transposed, 1);
-  const ValueId rows = AddShaped(graph, out, Turned(info_of(out).shape));
+  }
+  const ValueId rows = AddShaped(graph, out, op.outputs[0].shape);
   node.outputs = {rows};
   graph.InsertBefore(id, std::move(node));
   graph.Replace(id, TransposeOf(graph, rows, out, hosts));

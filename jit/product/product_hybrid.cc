@@ -67,7 +67,6 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
     outliers = TermsOfBytePairs(op, d, context.isa);
   }
   const bool byte_pairs = outliers.has_value(), bytes = context.isa.has_vnni() || byte_pairs;
-  const Isa isa = byte_pairs ? IsaOfBytePairs(context.isa) : context.isa;
   const bool asymmetric = d.hybrid->asymmetric;
   ProductFormatS8 format{.type = DataType::kUInt8,
                          .weights_type = DataType::kInt8,
@@ -86,13 +85,13 @@ Result<kernels::KernelPlan> PlanProductHybrid(const OpDescription& op,
                                                             .per_row = d.hybrid->scale_per_row}));
   kernels::ProductKernelSpec spec;
   spec.source = std::make_unique<kernels::QuantizedSource>(op.op->product_inputs->x,
-                                                           HybridLayout(d, bytes), isa);
+                                                           HybridLayout(d, bytes), context.isa);
   spec.value_bytes = bytes ? 1 : 2;
   spec.row_value_bytes = sizeof(RowScale);
   spec.row_values_per_image = !d.hybrid->scale_per_row;
   spec.tail_is_linear = kernels::TailIsLinear(format.floats->dequantization.tail);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    return MicroKernelS8::Make(format, depth, problem, isa);
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);
 }

@@ -132,9 +132,8 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   if (constant_right) outliers = TermsOfBytePairs(op, d, context.isa);
   const bool byte_pairs = outliers.has_value();
   if (!byte_pairs) outliers = TermsOfOutliers(d, weights);
-  const Isa isa = byte_pairs ? IsaOfBytePairs(context.isa) : context.isa;
   kernels::ByteSource source =
-      kernels::MakeByteSource(inputs.x, d, in, isa, isa.has_vnni() || byte_pairs);
+      kernels::MakeByteSource(inputs.x, d, in, context.isa, context.isa.has_vnni() || byte_pairs);
   ProductFormatS8 format{.type = in.type,
                          .weights_type = ReadableType(weights.type),
                          .zero_point = in.quantization.zero_point(),
@@ -154,7 +153,7 @@ Result<kernels::KernelPlan> PlanProductS8(const OpDescription& op,
   spec.value_bytes = source.value_bytes;
   spec.tail_is_linear = is_linear;
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
-    return MicroKernelS8::Make(format, depth, problem, isa);
+    return MicroKernelS8::Make(format, depth, problem, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);
 }

@@ -193,11 +193,6 @@ Result<kernels::KernelPlan> PlanProductS8(const kernels::OpDescription&,
 // rule, if it is large enough. Else absent.
 std::optional<std::vector<int64_t>> TermsOfBytePairs(const kernels::OpDescription& op,
                                                      const kernels::ProductDescription& d, Isa isa);
-// What byte pairs are emitted for: AVX2 where there is AVX-512 without dot products, too. They take
-// five or six instructions of 32 bytes where products of int16 take four of 64, each of which
-// counts twice on a Zen 4 and has two ports instead of three on a Skylake (which was not measured):
-// a Zen 4 with isa=avx512 takes 7.4 ms for SSD MobileNetV1 uint8 instead of 9.8.
-constexpr Isa IsaOfBytePairs(Isa isa) { return isa.CutTo(Isa::kAvx2); }
 
 // Whether the operands are what products take: 8-bit activations, constant weights of the same
 // type, an int32 bias or none.

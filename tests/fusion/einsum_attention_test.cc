@@ -15,10 +15,6 @@ using ::testing::StartsWith;
 constexpr int32_t kHeads = 3, kDepth = 8;
 constexpr float kTolerance = 2e-5f, kLow = -2.4e38f;
 
-ValueId Transpose(GraphBuilder& b, ValueId x, const std::vector<int32_t>& permutation) {
-  return b.Op("TRANSPOSE", {x, b.Ints(permutation)});
-}
-
 // [1, rows, heads, depth], as a layer leaves it.
 ValueId Rows(GraphBuilder& b, int32_t rows) {
   const ValueId x = b.Op("NEG", {b.Input({1, rows, kHeads * kDepth})});
@@ -52,9 +48,9 @@ TEST(EinsumAttention, OfValuesByWeights) {
     SCOPED_TRACE(mask);
     GraphBuilder b;
     const int32_t rows = 9, keys = 11;
-    const ValueId q = Transpose(b, Rows(b, rows), {0, 2, 1, 3});
-    const ValueId k = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
-    const ValueId v = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    const ValueId q = b.Transpose(Rows(b, rows), {0, 2, 1, 3});
+    const ValueId k = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
+    const ValueId v = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     ValueId scores = b.Op("BATCH_MATMUL", {q, k});
     const ValueId low = b.Scalar(kLow);
     if (mask != 0) {
@@ -63,7 +59,7 @@ TEST(EinsumAttention, OfValuesByWeights) {
                          : b.Op("SELECT_V2", {seen, scores, low});
     }
     const ValueId y = b.Op("BATCH_MATMUL", {v, Softmax(b, scores)}, {{"adj_y", 1}});
-    OutputRows(b, Transpose(b, y, {0, 3, 1, 2}), rows);
+    OutputRows(b, b.Transpose(y, {0, 3, 1, 2}), rows);
     const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
     EXPECT_THAT(ops, Contains("FUSELITE_ATTENTION + neg"));
     EXPECT_THAT(ops, Not(Contains(StartsWith("TRANSPOSE"))));
@@ -77,16 +73,16 @@ TEST(EinsumAttention, OfKeysByQueries) {
     SCOPED_TRACE(scaled);
     GraphBuilder b;
     const int32_t rows = 9, keys = 11;
-    const ValueId k = Transpose(b, Rows(b, keys), {0, 2, 1, 3});
-    const ValueId q = Transpose(b, Rows(b, rows), {0, 2, 3, 1});
-    ValueId scores = Transpose(b, b.Op("BATCH_MATMUL", {k, q}), {0, 3, 1, 2});
+    const ValueId k = b.Transpose(Rows(b, keys), {0, 2, 1, 3});
+    const ValueId q = b.Transpose(Rows(b, rows), {0, 2, 3, 1});
+    ValueId scores = b.Transpose(b.Op("BATCH_MATMUL", {k, q}), {0, 3, 1, 2});
     if (scaled) scores = b.Op("MUL", {scores, b.Scalar(0.5f)});
     const ValueId seen = Condition(b, {1, rows, 1, keys}, true);
     scores = b.Op("SELECT_V2", {seen, scores, b.Scalar(kLow)});
-    const ValueId weights = Transpose(b, Softmax(b, scores), {0, 2, 3, 1});
-    const ValueId v = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    const ValueId weights = b.Transpose(Softmax(b, scores), {0, 2, 3, 1});
+    const ValueId v = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     const ValueId y = b.Op("BATCH_MATMUL", {v, weights});
-    OutputRows(b, Transpose(b, y, {0, 3, 1, 2}), rows);
+    OutputRows(b, b.Transpose(y, {0, 3, 1, 2}), rows);
     EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops(),
                 ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
   }
@@ -99,9 +95,9 @@ TEST(EinsumAttention, OverDimensionsOfOne) {
     GraphBuilder b;
     const int32_t rows = 9, keys = 11;
     ValueId q = b.Op("RESHAPE", {Rows(b, rows), b.Ints({1, rows, kHeads, 1, kDepth})});
-    q = Transpose(b, q, {0, 2, 1, 3, 4});
+    q = b.Transpose(q, {0, 2, 1, 3, 4});
     q = b.Op("RESHAPE", {q, b.Ints({1, kHeads, rows, kDepth})});
-    const ValueId k = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    const ValueId k = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     ValueId scores = b.Op("RESHAPE", {b.Op("BATCH_MATMUL", {q, k}),  //
                                       b.Ints({1, kHeads, rows, 1, keys})});
     scores = b.Op("MUL", {scores, b.Scalar(0.25f)});
@@ -110,12 +106,12 @@ TEST(EinsumAttention, OverDimensionsOfOne) {
       const ValueId seen = Condition(b, {1, 1, 1, rows, keys}, true);
       scores = b.Op("SELECT_V2", {seen, scores, b.Scalar(kLow)});
     }
-    ValueId weights = Transpose(b, Softmax(b, scores), {1, 2, 4, 0, 3});
+    ValueId weights = b.Transpose(Softmax(b, scores), {1, 2, 4, 0, 3});
     weights = b.Op("RESHAPE", {weights, b.Ints({1, kHeads, keys, rows})});
-    const ValueId v = Transpose(b, Rows(b, keys), {0, 2, 3, 1});
+    const ValueId v = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     ValueId y = b.Op("RESHAPE", {b.Op("BATCH_MATMUL", {v, weights}),  //
                                  b.Ints({1, kHeads, kDepth, 1, rows})});
-    OutputRows(b, Transpose(b, y, {0, 4, 1, 3, 2}), rows);
+    OutputRows(b, b.Transpose(y, {0, 4, 1, 3, 2}), rows);
     EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops(),
                 ElementsAre("NEG", "NEG", "NEG", "FUSELITE_ATTENTION + neg"));
   }
@@ -126,13 +122,12 @@ TEST(EinsumAttention, OverDimensionsOfOne) {
 TEST(EinsumAttention, OfGroupsMovesWholeRows) {
   GraphBuilder b;
   const int32_t rows = 9, keys = 11, group = 2;
-  const ValueId k = Transpose(b, Rows(b, keys), {0, 2, 1, 3});
+  const ValueId k = b.Transpose(Rows(b, keys), {0, 2, 1, 3});
   ValueId q = b.Op("NEG", {b.Input({1, rows, kHeads, group, kDepth})});
-  q = b.Op("RESHAPE",
-           {Transpose(b, q, {0, 2, 4, 1, 3}), b.Ints({1, kHeads, kDepth, rows * group})});
+  q = b.Op("RESHAPE", {b.Transpose(q, {0, 2, 4, 1, 3}), b.Ints({1, kHeads, kDepth, rows * group})});
   ValueId scores = b.Op("BATCH_MATMUL", {k, q});
   scores = b.Op("RESHAPE", {scores, b.Ints({1, kHeads, keys, rows, group})});
-  scores = Transpose(b, scores, {0, 3, 1, 4, 2});
+  scores = b.Transpose(scores, {0, 3, 1, 4, 2});
   b.Output(Softmax(b, scores));
   Graph graph = b.graph();
   const std::vector<RewriteRecord> records = RecordsOf(graph, Fused());
@@ -156,7 +151,7 @@ TEST(TurnProduct, OfOperandsAsTheyLie) {
       const ValueId x = b.Op("NEG", {b.Input(adj_x ? Shape({2, 5, 7}) : Shape({2, 7, 5}))});
       const ValueId y = b.Op("NEG", {b.Input(adj_y ? Shape({2, 6, 5}) : Shape({2, 5, 6}))});
       const ValueId z = b.Op("BATCH_MATMUL", {x, y}, {{"adj_x", adj_x}, {"adj_y", adj_y}});
-      b.Output(b.Op("TANH", {Transpose(b, z, {0, 2, 1})}));
+      b.Output(b.Op("TANH", {b.Transpose(z, {0, 2, 1})}));
       EXPECT_EQ(Turned(b.graph()), adj_y ? 1 : 0);
       const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
       if (!adj_y) continue;
@@ -176,7 +171,7 @@ TEST(TurnProduct, OfASingleColumn) {
       b.Output(b.Op("BATCH_MATMUL", {x, y}, {{"adj_x", adj_x}, {"adj_y", adj_y}}));
       const ValueId row = b.Input({3, 1, 17}), square = b.Input({3, 17, 19});
       const ValueId z = b.Op("BATCH_MATMUL", {row, square});
-      b.Output(Transpose(b, z, {0, 2, 1}));
+      b.Output(b.Transpose(z, {0, 2, 1}));
       EXPECT_EQ(Turned(b.graph()), 1);
       ExpectFusedEqualsUnfused(b.graph(), kTolerance);
     }
@@ -203,7 +198,7 @@ TEST(TurnProduct, NotWhereItWouldNotHelp) {
     if (wrong == 1) b.Output(z);
     std::vector<int32_t> order = {0, 2, 1};
     if (wrong == 2) order = {1, 0, 2};
-    b.Output(b.Op("TANH", {Transpose(b, z, order)}));
+    b.Output(b.Op("TANH", {b.Transpose(z, order)}));
     EXPECT_EQ(Turned(b.graph()), 0);
     ExpectFusedEqualsUnfused(b.graph(), kTolerance);
   }

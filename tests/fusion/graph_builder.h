@@ -65,6 +65,9 @@ class GraphBuilder {
                  const Attributes& attributes = {});
   ValueId Depthwise(ValueId x, int filter, const Attributes& attributes = {});
   ValueId Dense(ValueId x, int units, const Attributes& attributes = {});
+  ValueId Transpose(ValueId x, const std::vector<int32_t>& permutation) {
+    return Op("TRANSPOSE", {x, Ints(permutation)});
+  }
   // A turn of RNN, which moves `state`, of as many units.
   ValueId Rnn(ValueId x, ValueId state);
 

@@ -213,21 +213,18 @@ class RandomPhrases {
 
   // --- Transposes ---
 
-  ValueId Transpose(ValueId x, const std::vector<int32_t>& order) {
-    return b_.Op("TRANSPOSE", {x, b_.Ints(order)});
-  }
   // With channels in front, as PyTorch has them, some functions long.
   ValueId Turned(ValueId x) {
     if (Chance(0.5)) x = b_.Conv(x, kChannels, 1);
     const ValueId before = x;
-    x = Transpose(x, {0, 3, 1, 2});
+    x = b_.Transpose(x, {0, 3, 1, 2});
     if (Chance(0.1)) b_.Output(x);
     for (int i = Int(1, 4); i > 0; --i) x = OfTurned(x, before);
     if (Chance(0.15)) {
       const ValueId mean = b_.Op("MEAN", {x, b_.Ints({0, 1, 2, 3})}, {{"keep_dims", Int(0, 1)}});
       return Swapped("ADD", before, mean);
     }
-    return Transpose(x, {0, 2, 3, 1});
+    return b_.Transpose(x, {0, 2, 3, 1});
   }
   ValueId OfTurned(ValueId x, ValueId before) {
     switch (Int(0, 6)) {
@@ -235,7 +232,7 @@ class RandomPhrases {
       case 1: return Swapped("MUL", x, b_.Constant({1, kChannels, 1, 1}));
       case 2: return Swapped("ADD", x, b_.Constant({kHeight, kWidth}));
       case 3: return Swapped("ADD", x, b_.Input({1, kChannels, 1, 1}));
-      case 4: return Swapped("ADD", x, Transpose(before, {0, 3, 1, 2}));
+      case 4: return Swapped("ADD", x, b_.Transpose(before, {0, 3, 1, 2}));
       case 5: {
         const ValueId flat =
             b_.Op("RESHAPE", {x, b_.Ints({batches(), kChannels, kHeight * kWidth})});
@@ -271,7 +268,7 @@ class RandomPhrases {
     switch (Int(0, 12)) {
       case 0: return b_.Op("PAD", {x, b_.Ints({4, 2}, {0, 0, 1, 0, 2, 1, 0, 0})});
       case 1: return Window("MAX_POOL_2D", x, 2, Chance(0.5) ? kSame : kValid);
-      case 2: return Transpose(x, {0, 2, 1, 3});
+      case 2: return b_.Transpose(x, {0, 2, 1, 3});
       case 3: return b_.Op("RESHAPE", {x, b_.Ints({s[0], s[2], s[1], s[3]})});
       case 4: return b_.Op("REVERSE_V2", {x, b_.Ints({2})});
       case 5: return b_.Op("GATHER", {x, b_.Ints({1, 0, 1})}, {{"axis", 3}});

@@ -120,27 +120,24 @@ class RandomRows {
   ValueId Reshape(ValueId x, const std::vector<int32_t>& to) {
     return b_.Op("RESHAPE", {x, b_.Ints(to)});
   }
-  ValueId Transpose(ValueId x, const std::vector<int32_t>& order) {
-    return b_.Op("TRANSPOSE", {x, b_.Ints(order)});
-  }
   // There and back again, by transposes and reshapes that some rewrite or other takes out.
   ValueId There(ValueId x) {
     switch (Int(0, 3)) {
-      case 0: return Transpose(b_.Op("TANH", {Transpose(x, {0, 2, 1})}), {0, 2, 1});
+      case 0: return b_.Transpose(b_.Op("TANH", {b_.Transpose(x, {0, 2, 1})}), {0, 2, 1});
       case 1: {
         const ValueId flat = Reshape(x, {batches() * rows(), kChannels});
         return Reshape(b_.Op("TANH", {flat}), {batches(), rows(), kChannels});
       }
       case 2: {
         const ValueId apart = Reshape(x, {batches(), rows(), kHeads, kWidth});
-        const ValueId moved = Transpose(Transpose(apart, {0, 2, 1, 3}), {0, 2, 1, 3});
+        const ValueId moved = b_.Transpose(b_.Transpose(apart, {0, 2, 1, 3}), {0, 2, 1, 3});
         return Reshape(moved, {batches(), rows(), kChannels});
       }
       default: {
         const ValueId image = Reshape(x, {batches(), 1, rows(), kChannels});
-        const ValueId turned = Transpose(image, {0, 3, 1, 2});
+        const ValueId turned = b_.Transpose(image, {0, 3, 1, 2});
         const ValueId added = b_.Op("ADD", {turned, b_.Constant({1, kChannels, 1, 1})});
-        return Reshape(Transpose(added, {0, 2, 3, 1}), {batches(), rows(), kChannels});
+        return Reshape(b_.Transpose(added, {0, 2, 3, 1}), {batches(), rows(), kChannels});
       }
     }
   }
@@ -169,13 +166,13 @@ class RandomRows {
   ValueId Heads(ValueId x, bool rotate) {
     ValueId apart = Reshape(x, {batches(), rows(), kHeads, kWidth});
     if (rotate) apart = Rotary(apart);
-    return Transpose(apart, {0, 2, 1, 3});
+    return b_.Transpose(apart, {0, 2, 1, 3});
   }
   ValueId Attention(ValueId x) {
     const bool rotate = Chance(0.3), turned = Chance(0.3), flat = Chance(0.3);
     ValueId q = Heads(Layer(x), rotate), k = Heads(Layer(x), rotate), v = Heads(Layer(x), false);
     if (Chance(0.3)) q = Swapped("MUL", q, b_.Scalar(0.35f));
-    if (turned) k = Transpose(k, {0, 1, 3, 2});
+    if (turned) k = b_.Transpose(k, {0, 1, 3, 2});
     const int outer = batches() * kHeads;
     if (flat) {
       q = Reshape(q, {outer, rows(), kWidth});
@@ -188,7 +185,7 @@ class RandomRows {
     const ValueId weights = b_.Op("SOFTMAX", {scores}, {{"beta", Chance(0.9) ? 1.0 : 0.5}});
     ValueId y = b_.Op("BATCH_MATMUL", {weights, v});
     if (flat) y = Reshape(y, {batches(), kHeads, rows(), kWidth});
-    if (!Chance(0.1)) y = Transpose(y, {0, 2, 1, 3});
+    if (!Chance(0.1)) y = b_.Transpose(y, {0, 2, 1, 3});
     return Layer(Reshape(y, {batches(), rows(), kChannels}));
   }
 
