@@ -9,7 +9,6 @@
 #include "partitioner/build_graph.h"
 #include "partitioner/import.h"
 #include "partitioner/verdict.h"
-#include "runtime/budget.h"
 
 namespace fuselite::partitioner {
 
@@ -37,16 +36,5 @@ class ConstantMakers {
   std::map<int, SharedNode> makers_;  // by the tensor that is made
   std::set<int> graph_outputs_;
 };
-
-// A tensor of the host whose value is known when the partition is prepared.
-struct ConstantOutput {
-  int tensor = -1;
-  fusion::Value value;
-};
-
-// Takes the outputs that depend on constants alone out of the graph, with their values. Errors are
-// those of the nodes' runs, an index out of range, and the refusal of `budget`, to which what is
-// computed here is held before any of it is: no other place counts it.
-Result<std::vector<ConstantOutput>> TakeConstantOutputs(BuiltGraph& built, const Budget& budget);
 
 }  // namespace fuselite::partitioner

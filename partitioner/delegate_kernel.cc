@@ -7,7 +7,7 @@
 #include "partitioner/host_age.h"
 #include "partitioner/host_call.h"
 #include "partitioner/host_memory.h"
-#include "partitioner/host_outputs.h"
+#include "partitioner/constant_outputs.h"
 #include "partitioner/list_writes.h"
 #include "runtime/caught.h"
 #include "runtime/tflite_arrays.h"

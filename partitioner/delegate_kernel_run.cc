@@ -4,7 +4,7 @@
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/host_call.h"
 #include "partitioner/host_memory.h"
-#include "partitioner/host_outputs.h"
+#include "partitioner/constant_outputs.h"
 #include "partitioner/loop_rows.h"
 #include "runtime/tflite_arrays.h"
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "partitioner/host_outputs.h"
+#include "partitioner/host_memory.h"
 #include "runtime/tflite_arrays.h"
 #include "runtime/tflite_builtin_codes.h"
 #include "runtime/tflite_params.h"

@@ -1,5 +1,7 @@
 #include "partitioner/host_memory.h"
 
+#include "runtime/tflite_arrays.h"
+
 namespace fuselite::partitioner {
 
 void* NoBytes() {
@@ -17,6 +19,16 @@ Result<void*> MemoryOf(const tflite::TfLiteContext* context, int tensor, size_t 
   void* const data = FindMemory(context, tensor, bytes);
   if (data == nullptr) return NoMemory(context, tensor, bytes);
   return data;
+}
+
+Status Resize(tflite::TfLiteContext* context, int tensor, const Shape& shape) {
+  tflite::IntArrayPtr dims = tflite::MakeIntArray(shape.dims());
+  if (dims == nullptr) return OutOfMemory("no memory for a shape");
+  if (context->ResizeTensor(context, &context->tensors[tensor], dims.release()) !=
+      tflite::kTfLiteOk) {
+    return Internal("the host cannot resize output tensor ", tensor);
+  }
+  return Status();
 }
 
 }  // namespace fuselite::partitioner

@@ -1,9 +1,10 @@
-// Where the host has the bytes of its tensors.
+// Where the host has the bytes of its tensors, and how many it is to have.
 #pragma once
 
 #include <cstddef>
 
 #include "runtime/status.h"
+#include "runtime/tensor.h"
 #include "runtime/tflite_abi.h"
 
 namespace fuselite::partitioner {
@@ -21,5 +22,8 @@ inline void* FindMemory(const tflite::TfLiteContext* context, int tensor, size_t
 Status NoMemory(const tflite::TfLiteContext* context, int tensor, size_t bytes);
 
 Result<void*> MemoryOf(const tflite::TfLiteContext* context, int tensor, size_t bytes);
+
+// Gives an output of a node this shape.
+Status Resize(tflite::TfLiteContext* context, int tensor, const Shape& shape);
 
 }  // namespace fuselite::partitioner

@@ -18,7 +18,7 @@
 
 #include "fusion/compile.h"
 #include "partitioner/build_graph.h"
-#include "partitioner/constants.h"
+#include "partitioner/constant_outputs.h"
 #include "partitioner/tensor_indices.h"
 #include "partitioner/variables.h"
 #include "runtime/aligned_buffer.h"
