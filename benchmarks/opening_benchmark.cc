@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "interpreter/file/loader.h"
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/loader.h"
-#include "interpreter/writer.h"
 #include "partitioner/delegate.h"
 
 namespace fuselite::benchmarks {

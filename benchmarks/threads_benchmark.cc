@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/execution.h"
-#include "runtime/parallel.h"
+#include "runtime/execution/execution.h"
+#include "runtime/threads/parallel.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {

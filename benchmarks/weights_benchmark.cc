@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/aligned_buffer.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -51,7 +51,7 @@ function(fuselite_exports target)
   set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
 endfunction()
 
-# fuselite_libgomp_on_demand(TARGET): TARGET loads libgomp when it asks for threads (runtime/libgomp_on_demand.cc). The
+# fuselite_libgomp_on_demand(TARGET): TARGET loads libgomp when it asks for threads (runtime/threads/libgomp_on_demand.cc). The
 # linker leaves out a library that nothing asks for any more.
 function(fuselite_libgomp_on_demand target)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:fuselite_libgomp_on_demand>)

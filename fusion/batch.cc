@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fusion/cost.h"
+#include "fusion/graph/cost.h"
 #include "fusion/match.h"
 #include "kernels/concatenation/concatenation.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion {
 

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "fusion/batch.h"
-#include "fusion/cost.h"
-#include "fusion/evaluate.h"
+#include "fusion/graph/cost.h"
+#include "fusion/graph/evaluate.h"
+#include "fusion/graph/validate.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
-#include "fusion/validate.h"
-#include "runtime/buffer_region.h"
-#include "runtime/caught.h"
-#include "runtime/stopwatch.h"
-#include "runtime/weights_cache.h"
+#include "runtime/memory/buffer_region.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/stopwatch.h"
+#include "runtime/weights/weights_cache.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "fusion/batch.h"
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
-#include "runtime/budget.h"
-#include "runtime/executable.h"
-#include "runtime/weights_cache.h"
+#include "runtime/execution/executable.h"
+#include "runtime/memory/budget.h"
+#include "runtime/weights/weights_cache.h"
 
 namespace fuselite::fusion {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "runtime/is_byte.h"
 
 namespace fuselite::fusion {

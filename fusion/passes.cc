@@ -3,8 +3,8 @@
 #include <cassert>
 #include <vector>
 
+#include "fusion/graph/validate.h"
 #include "fusion/rewrites/rewrites.h"
-#include "fusion/validate.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "fusion/description_hash.h"
+#include "fusion/graph/description_hash.h"
 #include "kernels/elementwise/spelling.h"
-#include "kernels/image_slices.h"
+#include "kernels/rows/image_slices.h"
 
 // The one place that knows whether this build has a JIT (see CMakeLists.txt).
 #if FUSELITE_JIT

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "kernels/operator.h"
-#include "runtime/budget.h"
-#include "runtime/hash.h"
+#include "runtime/memory/budget.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite::fusion {
 

@@ -4,8 +4,8 @@
 
 #include "fusion/match.h"
 #include "kernels/elementwise/as_tail.h"
-#include "kernels/elementwise/lookup_table.h"
-#include "kernels/elementwise/quantized_binary.h"
+#include "kernels/elementwise/quantized/quantized_binary.h"
+#include "kernels/elementwise/tables/lookup_table.h"
 #include "kernels/gemm/quantized_tail.h"
 
 namespace fuselite::fusion {

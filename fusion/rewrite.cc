@@ -1,7 +1,7 @@
 #include "fusion/rewrite.h"
 
 #include "fusion/match.h"
-#include "runtime/status_join.h"
+#include "runtime/support/status_join.h"
 
 namespace fuselite::fusion {
 

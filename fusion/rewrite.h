@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "fusion/planner.h"
 
 namespace fuselite::fusion {

@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion {
 

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "interpreter/host_memory.h"
-#include "interpreter/string_numbers.h"
+#include "interpreter/operators/string_numbers.h"
 #include "interpreter/subgraph.h"
 #include "kernels/custom.h"
 #include "kernels/evaluation.h"
 #include "kernels/import.h"
 #include "kernels/legacy_weights.h"
 #include "kernels/stablehlo/region.h"
-#include "runtime/caught.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/support/caught.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -2,9 +2,9 @@
 // reference kernel, invoke binds pointers and runs it.
 #pragma once
 
-#include "interpreter/model.h"
+#include "interpreter/file/model.h"
 #include "kernels/operator.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

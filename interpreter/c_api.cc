@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "interpreter/interpreter.h"
-#include "runtime/aligned_buffer.h"
-#include "runtime/caught.h"
-#include "runtime/tflite_operator.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/caught.h"
+#include "runtime/tflite/operator.h"
 
 struct FuseliteModel {
   std::shared_ptr<const fuselite::interpreter::Model> model;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "interpreter/subgraph.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::interpreter {
 

@@ -8,8 +8,8 @@
 #include <span>
 #include <utility>
 
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::interpreter {
 

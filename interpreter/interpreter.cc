@@ -4,9 +4,9 @@
 
 #include "interpreter/strings.h"
 #include "kernels/import.h"
-#include "runtime/caught.h"
-#include "runtime/is_index.h"
-#include "runtime/printable.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/is_index.h"
+#include "runtime/support/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -16,12 +16,12 @@
 #include <string_view>
 #include <vector>
 
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/subgraph.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

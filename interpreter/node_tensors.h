@@ -2,8 +2,8 @@
 #pragma once
 
 #include "interpreter/subgraph.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

@@ -1,12 +1,12 @@
 #include "interpreter/op_resolver.h"
 
-#include "interpreter/control_flow.h"
-#include "interpreter/hash_tables.h"
-#include "interpreter/random.h"
+#include "interpreter/operators/control_flow.h"
+#include "interpreter/operators/hash_tables.h"
+#include "interpreter/operators/random.h"
+#include "interpreter/operators/skip_gram.h"
 #include "interpreter/resources.h"
-#include "interpreter/skip_gram.h"
 #include "kernels/custom.h"
-#include "runtime/tflite_operator.h"
+#include "runtime/tflite/operator.h"
 
 namespace fuselite::interpreter {
 

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "kernels/operator.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

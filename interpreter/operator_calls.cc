@@ -1,6 +1,6 @@
 #include "interpreter/operator_calls.h"
 
-#include "runtime/tflite_operator.h"
+#include "runtime/tflite/operator.h"
 
 namespace fuselite::interpreter {
 namespace {

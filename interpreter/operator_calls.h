@@ -1,10 +1,10 @@
 // Calling the functions of a registration, in whichever of its two forms it has them: plain
-// function pointers, or an opaque operator (runtime/tflite_operator.h).
+// function pointers, or an opaque operator (runtime/tflite/operator.h).
 #pragma once
 
 #include <cstddef>
 
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

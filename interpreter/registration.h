@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "interpreter/subgraph.h"
-#include "runtime/caught.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/caught.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

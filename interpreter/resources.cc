@@ -7,8 +7,8 @@
 #include "interpreter/op_resolver.h"
 #include "interpreter/registration.h"
 #include "interpreter/subgraph.h"
-#include "runtime/is_index.h"
-#include "runtime/tflite_params.h"
+#include "runtime/support/is_index.h"
+#include "runtime/tflite/params.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/aligned_buffer.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

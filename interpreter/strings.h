@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::interpreter {
 

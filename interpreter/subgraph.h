@@ -13,16 +13,16 @@
 #include <string>
 #include <vector>
 
-#include "interpreter/model.h"
+#include "interpreter/file/model.h"
 #include "interpreter/node.h"
 #include "interpreter/op_resolver.h"
 #include "interpreter/partition.h"
 #include "interpreter/resources.h"
-#include "runtime/aligned_buffer.h"
-#include "runtime/budget.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/memory/budget.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::interpreter {
 
@@ -214,7 +214,7 @@ class Subgraph {
 
   std::string errors_;  // what ReportError was told since the last Status
   Status failure_;      // what Fail was told since then
-  // Of which kind a delegate said its error is (runtime/failure_context.h) since then.
+  // Of which kind a delegate said its error is (runtime/tflite/failure_context.h) since then.
   StatusCode told_ = StatusCode::kInternal;
   tflite::IntArrayPtr plan_array_;
   std::vector<tflite::TfLiteDelegateParams> preview_;

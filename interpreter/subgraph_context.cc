@@ -6,10 +6,10 @@
 
 #include "interpreter/host_memory.h"
 #include "interpreter/subgraph.h"
-#include "runtime/caught.h"
-#include "runtime/failure_context.h"
-#include "runtime/is_index.h"
-#include "runtime/printable.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/is_index.h"
+#include "runtime/support/printable.h"
+#include "runtime/tflite/failure_context.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "interpreter/host_memory.h"
 #include "interpreter/subgraph.h"
-#include "runtime/printable.h"
+#include "runtime/support/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "interpreter/operator_calls.h"
 #include "interpreter/subgraph.h"
-#include "runtime/printable.h"
+#include "runtime/support/printable.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -11,7 +11,7 @@
 #include "interpreter/host_memory.h"
 #include "interpreter/operator_calls.h"
 #include "interpreter/subgraph.h"
-#include "runtime/arena.h"
+#include "runtime/memory/arena.h"
 
 namespace fuselite::interpreter {
 namespace {

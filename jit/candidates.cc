@@ -10,7 +10,7 @@
 #include "jit/product/winograd.h"
 #include "jit/tail/tail_emitter.h"
 #include "kernels/elementwise/as_tail.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::jit {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
-#include "runtime/caught.h"
+#include "runtime/support/caught.h"
 
 namespace fuselite::kernels {
 namespace {

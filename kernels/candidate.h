@@ -11,10 +11,10 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/isa.h"
-#include "runtime/kernel.h"
-#include "runtime/packed_store.h"
-#include "runtime/status.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/execution/kernel.h"
+#include "runtime/support/status.h"
+#include "runtime/weights/packed_store.h"
 
 namespace fuselite::kernels {
 

@@ -1,6 +1,6 @@
 #include "kernels/evaluation.h"
 
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::kernels {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

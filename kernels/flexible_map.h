@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

@@ -5,8 +5,8 @@
 #include "kernels/blockwise/blockwise.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lstm/lstm.h"
-#include "runtime/is_index.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/support/is_index.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "kernels/operator.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 

@@ -6,11 +6,11 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/kernel.h"
+#include "runtime/execution/kernel.h"
 
 namespace fuselite::kernels {
 
-// How a single-phase kernel is split and what memory it asks for (see runtime/kernel.h).
+// How a single-phase kernel is split and what memory it asks for (see runtime/execution/kernel.h).
 struct Work {
   int64_t units = 1;
   int64_t grain = 1;

@@ -17,7 +17,7 @@
 #include "kernels/candidate.h"
 #include "kernels/fields.h"
 #include "kernels/tail/tail.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {
@@ -158,8 +158,8 @@ struct OperatorDef {
   bool checks_indices = false;
   // It gives its input's bytes unchanged under another shape.
   bool reshapes = false;
-  // It copies boxes, each of which may be done by addresses (kernels/placement.h); null where it
-  // does more or its copies are no boxes.
+  // It copies boxes, each of which may be done by addresses (kernels/movement/placement.h); null
+  // where it does more or its copies are no boxes.
   Result<Movement> (*places)(const OpDescription& op) = nullptr;
   // With `places`, its inputs are the parts of its output, not its outputs parts of an input.
   bool places_inputs = false;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/shape_rules.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -45,8 +45,8 @@
 
 #include <type_traits>
 
-#include "runtime/isa.h"
-#include "runtime/status.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/support/status.h"
 
 // The attributes of a lambda that a loop calls for each vector, and once more for what is left of
 // the row: as a function, which compilers make of what has two callers, it would read its constants

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/hash.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite::kernels {
 namespace {

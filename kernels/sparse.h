@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
-#include "runtime/packed_store.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
+#include "runtime/weights/packed_store.h"
 
 namespace fuselite::kernels {
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "kernels/operator.h"
-#include "runtime/packed_store.h"
+#include "runtime/weights/packed_store.h"
 
 namespace fuselite::kernels {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/fields.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

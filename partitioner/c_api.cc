@@ -10,7 +10,7 @@
 #include "fuselite/delegate.h"
 #include "partitioner/delegate.h"
 #include "partitioner/guard.h"
-#include "runtime/parallel.h"
+#include "runtime/threads/parallel.h"
 #include "runtime/version.h"
 
 namespace {

@@ -5,10 +5,10 @@
 
 #include "partitioner/delegate_kernel.h"
 #include "partitioner/guard.h"
-#include "runtime/cpu.h"
-#include "runtime/log.h"
-#include "runtime/stopwatch.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/support/log.h"
+#include "runtime/support/stopwatch.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::partitioner {
 namespace {

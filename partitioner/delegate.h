@@ -9,14 +9,14 @@
 #include <set>
 #include <vector>
 
-#include "partitioner/choose_partitions.h"
-#include "partitioner/explanation.h"
+#include "partitioner/claim/choose_partitions.h"
 #include "partitioner/options.h"
-#include "partitioner/profile_file.h"
-#include "runtime/executable.h"
-#include "runtime/profile.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "partitioner/report/explanation.h"
+#include "partitioner/report/profile_file.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/profile.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::partitioner {
 

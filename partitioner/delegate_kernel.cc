@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "partitioner/claim/list_writes.h"
 #include "partitioner/guard.h"
-#include "partitioner/host_age.h"
-#include "partitioner/host_call.h"
-#include "partitioner/host_memory.h"
-#include "partitioner/constant_outputs.h"
-#include "partitioner/list_writes.h"
-#include "runtime/caught.h"
-#include "runtime/tflite_arrays.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "partitioner/import/host_age.h"
+#include "partitioner/import/host_call.h"
+#include "partitioner/import/host_memory.h"
+#include "partitioner/run/constant_outputs.h"
+#include "runtime/support/caught.h"
+#include "runtime/tflite/arrays.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::partitioner {
 namespace {

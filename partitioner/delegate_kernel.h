@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "partitioner/delegate.h"
-#include "partitioner/loop_turns.h"
-#include "partitioner/program.h"
-#include "runtime/tflite_abi.h"
+#include "partitioner/run/loop_turns.h"
+#include "partitioner/run/program.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::partitioner {
 

@@ -4,7 +4,7 @@
 #include <iterator>
 
 #include "partitioner/delegate_kernel.h"
-#include "partitioner/loop_rows.h"
+#include "partitioner/run/loop_rows.h"
 
 namespace fuselite::partitioner {
 namespace {

@@ -2,11 +2,11 @@
 #include <algorithm>
 
 #include "partitioner/delegate_kernel.h"
-#include "partitioner/host_call.h"
-#include "partitioner/host_memory.h"
-#include "partitioner/constant_outputs.h"
-#include "partitioner/loop_rows.h"
-#include "runtime/tflite_arrays.h"
+#include "partitioner/import/host_call.h"
+#include "partitioner/import/host_memory.h"
+#include "partitioner/run/constant_outputs.h"
+#include "partitioner/run/loop_rows.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::partitioner {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <utility>
 
-#include "runtime/caught.h"
-#include "runtime/failure_context.h"
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/failure_context.h"
 
 namespace fuselite::partitioner {
 

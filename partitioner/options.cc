@@ -7,8 +7,8 @@
 #include <cstdlib>
 
 #include "kernels/custom.h"
-#include "runtime/environment.h"
-#include "runtime/status_join.h"
+#include "runtime/support/environment.h"
+#include "runtime/support/status_join.h"
 
 namespace fuselite::partitioner {
 namespace {

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "kernels/operator.h"
-#include "runtime/budget.h"
-#include "runtime/isa.h"
-#include "runtime/status.h"
-#include "runtime/weights_cache.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/memory/budget.h"
+#include "runtime/support/status.h"
+#include "runtime/weights/weights_cache.h"
 
 namespace fuselite::partitioner {
 
@@ -45,7 +45,7 @@ struct Options {
 };
 
 // One option. Each is also read from the environment variable EnvironmentName(name)
-// (runtime/environment.h).
+// (runtime/support/environment.h).
 struct OptionRow {
   std::string_view name;           // "num_threads"
   std::string_view values;         // what is accepted: "a whole number from 0 to 1024"

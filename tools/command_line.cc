@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "partitioner/options.h"
-#include "runtime/printable.h"
+#include "runtime/support/printable.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 

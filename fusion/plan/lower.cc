@@ -5,14 +5,14 @@
 #include <cctype>
 #include <set>
 
-#include "fusion/cost.h"
+#include "fusion/graph/cost.h"
 #include "fusion/match.h"
 #include "kernels/step_store.h"
-#include "runtime/caught.h"
-#include "runtime/first_error.h"
-#include "runtime/parallel.h"
-#include "runtime/stopwatch.h"
-#include "runtime/text_table.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/first_error.h"
+#include "runtime/support/stopwatch.h"
+#include "runtime/support/text_table.h"
+#include "runtime/threads/parallel.h"
 
 namespace fuselite::fusion {
 namespace {

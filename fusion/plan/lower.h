@@ -5,7 +5,7 @@
 
 #include "fusion/compile.h"
 #include "fusion/plan/storage.h"
-#include "runtime/executable.h"
+#include "runtime/execution/executable.h"
 
 namespace fuselite::fusion {
 

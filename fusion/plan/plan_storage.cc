@@ -2,7 +2,7 @@
 
 #include "fusion/match.h"
 #include "fusion/plan/storage.h"
-#include "kernels/placement.h"
+#include "kernels/movement/placement.h"
 
 namespace fuselite::fusion {
 namespace {

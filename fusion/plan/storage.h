@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "fusion/rewrite.h"
 
 namespace fuselite::fusion {

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "fusion/evaluate.h"
+#include "fusion/graph/evaluate.h"
 #include "fusion/rewrites/rewrites.h"
 
 namespace fuselite::fusion {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "fusion/graph/region.h"
 #include "fusion/match.h"
-#include "fusion/region.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 

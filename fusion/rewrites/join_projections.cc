@@ -14,7 +14,7 @@
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/split/split.h"
-#include "runtime/pages.h"
+#include "runtime/memory/pages.h"
 
 namespace fuselite::fusion {
 namespace {

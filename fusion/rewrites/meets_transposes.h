@@ -3,7 +3,7 @@
 
 #include <set>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion {
 

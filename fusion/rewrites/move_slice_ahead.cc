@@ -10,7 +10,7 @@
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -13,7 +13,7 @@
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/window.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::fusion {
 namespace {

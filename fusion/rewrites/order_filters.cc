@@ -9,7 +9,7 @@
 #include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
-#include "runtime/pages.h"
+#include "runtime/memory/pages.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/tail/tail.h"
 #include "kernels/window.h"

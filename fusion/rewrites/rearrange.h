@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "fusion/element_order.h"
-#include "fusion/graph.h"
+#include "fusion/graph/element_order.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion {
 

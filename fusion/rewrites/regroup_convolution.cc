@@ -1,4 +1,4 @@
-#include "fusion/evaluate.h"
+#include "fusion/graph/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"

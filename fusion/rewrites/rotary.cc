@@ -7,7 +7,7 @@
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/concatenation/concatenation.h"
-#include "kernels/placement.h"
+#include "kernels/movement/placement.h"
 #include "kernels/rotary/rotary.h"
 
 namespace fuselite::fusion {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "fusion/description_hash.h"
+#include "fusion/graph/description_hash.h"
 #include "fusion/rewrites/rewrites.h"
 
 namespace fuselite::fusion {

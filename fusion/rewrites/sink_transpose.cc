@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "fusion/evaluate.h"
+#include "fusion/graph/evaluate.h"
 #include "fusion/match.h"
 #include "fusion/rewrites/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"

@@ -1,5 +1,5 @@
+#include "fusion/graph/region.h"
 #include "fusion/match.h"
-#include "fusion/region.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 

@@ -6,7 +6,7 @@
 
 #include "interpreter/custom/structs.h"
 #include "runtime/tensor.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/arrays.h"
 
 namespace {
 

@@ -3,8 +3,8 @@
 #include <span>
 
 #include "interpreter/custom/structs.h"
-#include "runtime/is_index.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/support/is_index.h"
+#include "runtime/tflite/arrays.h"
 
 namespace {
 

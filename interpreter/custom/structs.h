@@ -1,12 +1,12 @@
 // The structs behind the opaque pointers of fuselite/custom_operators.h: the names there are
-// TensorFlow Lite's, in the global namespace; what they point to is what runtime/tflite_abi.h
+// TensorFlow Lite's, in the global namespace; what they point to is what runtime/tflite/abi.h
 // declares.
 #pragma once
 
 #include "fuselite/custom_operators.h"
-#include "runtime/is_index.h"
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_operator.h"
+#include "runtime/support/is_index.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/operator.h"
 
 namespace fuselite::custom {
 

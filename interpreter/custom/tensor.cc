@@ -4,8 +4,8 @@
 #include <span>
 
 #include "interpreter/custom/structs.h"
-#include "runtime/is_index.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/support/is_index.h"
+#include "runtime/tflite/arrays.h"
 
 namespace tflite = fuselite::tflite;
 using fuselite::custom::ToTensor;

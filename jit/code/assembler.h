@@ -16,7 +16,7 @@
 #include "jit/code/code_cache.h"
 #include "jit/code/emission_buffer.h"
 #include "jit/code/vector_encoding.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::jit {
 

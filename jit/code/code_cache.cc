@@ -6,12 +6,12 @@
 #include <filesystem>
 #include <optional>
 
-#include "runtime/caught.h"
-#include "runtime/environment.h"
-#include "runtime/hash.h"
-#include "runtime/log.h"
-#include "runtime/process_lock.h"
-#include "runtime/write_file.h"
+#include "runtime/support/caught.h"
+#include "runtime/support/environment.h"
+#include "runtime/support/log.h"
+#include "runtime/support/process_lock.h"
+#include "runtime/support/write_file.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite::jit {
 namespace {

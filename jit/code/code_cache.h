@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "jit/code/code_pages.h"
-#include "runtime/shared_by_key.h"
-#include "runtime/status.h"
+#include "runtime/support/shared_by_key.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::jit {
 

@@ -10,7 +10,7 @@
 #include <mutex>
 #include <utility>
 
-#include "runtime/process_lock.h"
+#include "runtime/support/process_lock.h"
 
 namespace fuselite::jit {
 namespace {

@@ -6,11 +6,11 @@
 
 #include "jit/depthwise/depthwise_emitter.h"
 #include "jit/product/product_f32.h"
-#include "kernels/along_one_line.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
-#include "runtime/ceil_div.h"
+#include "kernels/rows/along_one_line.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
 namespace {

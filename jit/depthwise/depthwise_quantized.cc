@@ -7,11 +7,11 @@
 #include "jit/depthwise/row_walker.h"
 #include "jit/product/product_hybrid.h"
 #include "jit/product/product_s8.h"
-#include "kernels/along_one_line.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/filter_operands.h"
 #include "kernels/product/constant.h"
+#include "kernels/rows/along_one_line.h"
 #include "kernels/source/image_source.h"
 
 namespace fuselite::jit {

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "runtime/shared_by_key.h"
+#include "runtime/support/shared_by_key.h"
 
 namespace fuselite::jit {
 

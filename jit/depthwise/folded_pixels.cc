@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "jit/tail/sum_tail_emitter.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
 

@@ -1,6 +1,6 @@
 #include "jit/tail/dequantize_emitter.h"
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::jit {
 

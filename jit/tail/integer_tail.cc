@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/hash.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite::jit {
 

@@ -7,7 +7,7 @@
 
 #include "jit/tail/sum_tail.h"
 #include "kernels/tail/rest.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::jit {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "jit/code/assembler.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::jit {
 

@@ -6,7 +6,7 @@
 #include <span>
 
 #include "jit/code/assembler.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::jit {
 

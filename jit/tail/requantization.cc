@@ -8,10 +8,10 @@
 #include <new>
 #include <utility>
 
-#include "kernels/quantization.h"
-#include "runtime/float_state.h"
-#include "runtime/hash.h"
-#include "runtime/status.h"
+#include "kernels/numbers/quantization.h"
+#include "runtime/cpu/float_state.h"
+#include "runtime/support/status.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite::jit {
 

@@ -32,7 +32,7 @@
 #include "jit/tail/prepared_floats.h"
 #include "kernels/tail/float_scale.h"
 #include "kernels/tail/tail.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::jit {

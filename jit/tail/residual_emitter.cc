@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstdlib>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::jit {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "kernels/check_tail.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 // A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
 #pragma GCC diagnostic error "-Wswitch-enum"

@@ -2,9 +2,9 @@
 // floats are computed in float and rounded once.
 #include <cmath>
 
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/short_floats.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/numbers/short_floats.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

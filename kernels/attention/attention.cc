@@ -5,7 +5,7 @@
 
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/make_kernel.h"
-#include "kernels/row_tail.h"
+#include "kernels/rows/row_tail.h"
 
 namespace fuselite::kernels {
 namespace {

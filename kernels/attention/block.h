@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "kernels/attention/attention.h"
-#include "runtime/aligned_buffer.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 

@@ -5,8 +5,8 @@
 #include "kernels/attention/attention.h"
 #include "kernels/attention/block.h"
 #include "kernels/make_kernel.h"
-#include "kernels/row_tail.h"
-#include "runtime/ceil_div.h"
+#include "kernels/rows/row_tail.h"
+#include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/attention/few_rows.cc"
@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "kernels/matrix_transpose-inl.h"
+#include "kernels/movement/matrix_transpose-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 

@@ -5,10 +5,10 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/attention/block.h"
-#include "kernels/copy_loops.h"
 #include "kernels/gemm/gemm_f32.h"
 #include "kernels/make_kernel.h"
-#include "kernels/row_tail.h"
+#include "kernels/movement/copy_loops.h"
+#include "kernels/rows/row_tail.h"
 #include "kernels/simd.h"
 
 namespace fuselite::kernels {

@@ -4,11 +4,11 @@
 #include <utility>
 
 #include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/gemm/int16_rows.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
+#include "kernels/unpacked/int16_rows.h"
 
 namespace fuselite::kernels {
 namespace {

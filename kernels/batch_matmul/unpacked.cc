@@ -1,8 +1,8 @@
 // Products of few rows or columns, which are read where they lie.
 #include "kernels/batch_matmul/batch_matmul.h"
-#include "kernels/gemm/unpacked_product.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
+#include "kernels/unpacked/unpacked_product.h"
 
 namespace fuselite::kernels {
 namespace {

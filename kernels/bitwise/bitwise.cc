@@ -3,10 +3,10 @@
 #include <algorithm>
 
 #include "kernels/costs.h"
-#include "kernels/elementwise/shifts.h"
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/elementwise/typed_rows.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/shifts.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/elementwise/typed/typed_rows.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,10 +1,10 @@
 #include "kernels/blockwise/blockwise.h"
 
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/fully_connected/fully_connected.h"
-#include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

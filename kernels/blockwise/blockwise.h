@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "kernels/fully_connected/fully_connected.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/operator.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 

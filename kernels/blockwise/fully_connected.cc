@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/blockwise/tile.h"
-#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/short_rows.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/elementwise/typed_map.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -12,12 +12,12 @@
 #include <limits>
 
 #include "kernels/costs.h"
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/elementwise/typed_rows.h"
-#include "kernels/quantization.h"
-#include "kernels/short_floats.h"
-#include "kernels/truth.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/elementwise/typed/typed_rows.h"
+#include "kernels/numbers/quantization.h"
+#include "kernels/numbers/short_floats.h"
+#include "kernels/numbers/truth.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

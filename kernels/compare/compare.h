@@ -1,8 +1,8 @@
 // EQUAL, NOT_EQUAL, LESS, LESS_EQUAL, GREATER and GREATER_EQUAL of values of two scales.
 #pragma once
 
+#include "kernels/numbers/quantization.h"
 #include "kernels/operator.h"
-#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 

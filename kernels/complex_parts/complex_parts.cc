@@ -4,10 +4,10 @@
 
 #include "kernels/complex_parts/magnitudes.h"
 #include "kernels/costs.h"
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/movement.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/movement/movement.h"
 #include "kernels/simd.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

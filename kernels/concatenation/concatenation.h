@@ -1,7 +1,7 @@
 // CONCATENATION and PACK: inputs side by side along an axis, or along one that is added for them.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -2,8 +2,8 @@
 #include <cmath>
 
 #include "kernels/concatenation/concatenation.h"
-#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
 #include "kernels/tail/apply.h"

@@ -8,7 +8,7 @@
 #include "kernels/micro_kernels/product_s16.h"
 #include "kernels/product/description.h"
 #include "kernels/winograd/winograd.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

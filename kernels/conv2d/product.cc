@@ -1,6 +1,6 @@
-#include "kernels/along_one_line.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/product/description.h"
+#include "kernels/rows/along_one_line.h"
 
 namespace fuselite::kernels {
 

@@ -1,7 +1,7 @@
 // 1x1 convolutions to a channel, or of floats to two, as masks and heads have them, whose pixels
 // and filters are read where they lie.
 #include "kernels/conv2d/conv2d.h"
-#include "kernels/gemm/unpacked_product.h"
+#include "kernels/unpacked/unpacked_product.h"
 
 namespace fuselite::kernels {
 

@@ -11,7 +11,7 @@
 #include "kernels/micro_kernels/product_f32.h"
 #include "kernels/product/description.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

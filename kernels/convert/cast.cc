@@ -5,9 +5,9 @@
 
 #include "kernels/convert/convert.h"
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {

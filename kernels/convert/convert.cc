@@ -5,7 +5,7 @@
 
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <string>
 
+#include "kernels/numbers/quantization.h"
 #include "kernels/operator.h"
-#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 

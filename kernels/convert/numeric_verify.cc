@@ -6,8 +6,8 @@
 #include "kernels/convert/numeric_verify.h"
 #include "kernels/flexible_map.h"
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,8 +1,8 @@
 // QUANTIZE between integer types: a map of bytes, 32-bit arithmetic for wider ones.
 #include "kernels/convert/convert.h"
-#include "kernels/elementwise/byte_map.h"
+#include "kernels/elementwise/bytes/byte_map.h"
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/convert/requantize.cc"

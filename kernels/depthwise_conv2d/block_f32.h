@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -10,7 +10,7 @@
 
 #include "kernels/product/source.h"
 #include "kernels/tail/rest.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

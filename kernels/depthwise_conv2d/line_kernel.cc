@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "kernels/filter_operands.h"
-#include "kernels/line_units.h"
 #include "kernels/product/constant.h"
 #include "kernels/product/phase.h"
-#include "runtime/ceil_div.h"
+#include "kernels/rows/line_units.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -10,8 +10,8 @@
 #include "kernels/costs.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
-#include "runtime/ceil_div.h"
 #include "runtime/is_byte.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {

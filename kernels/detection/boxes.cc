@@ -9,7 +9,7 @@
 #include "kernels/detection/kept_boxes.h"
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {

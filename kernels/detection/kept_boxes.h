@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -1,8 +1,8 @@
 // DILATE: (input, dilations, value): the input with dilations[d] - 1 elements of the value between
 // neighbours of dimension d.
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

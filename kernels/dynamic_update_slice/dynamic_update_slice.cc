@@ -6,10 +6,10 @@
 #include <array>
 #include <string>
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

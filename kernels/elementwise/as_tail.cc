@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::kernels {
 namespace {

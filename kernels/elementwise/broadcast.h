@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kernels/tail/operands.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "kernels/copy_loops.h"
 #include "kernels/elementwise/broadcast.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {

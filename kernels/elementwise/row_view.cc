@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "kernels/tail/operands.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "kernels/make_kernel.h"
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/elementwise/typed_map.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -11,7 +11,7 @@
 #include "kernels/elementwise/broadcast.h"
 #include "kernels/floor_pow/floor_pow.h"
 #include "kernels/make_kernel.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/floor_pow/floor_highway.cc"

@@ -5,8 +5,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/elementwise/typed_map.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

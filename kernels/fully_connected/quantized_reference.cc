@@ -1,5 +1,5 @@
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/fully_connected/fully_connected.h"
-#include "kernels/gemm/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/quantized_operands.h"
 #include "kernels/gemm/quantized_tail.h"

@@ -4,12 +4,12 @@
 
 #include "kernels/filter_operands.h"
 #include "kernels/fully_connected/fully_connected.h"
-#include "kernels/gemm/int16_rows.h"
 #include "kernels/gemm/quantized_tail.h"
-#include "kernels/gemm/unpacked_product.h"
 #include "kernels/make_kernel.h"
 #include "kernels/micro_kernels/product_s16.h"
 #include "kernels/simd.h"
+#include "kernels/unpacked/int16_rows.h"
+#include "kernels/unpacked/unpacked_product.h"
 
 namespace fuselite::kernels {
 

@@ -1,8 +1,8 @@
 #include "kernels/gather/gather.h"
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "kernels/copy_loops.h"
 #include "kernels/gather/coordinates.h"
 #include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 
 namespace fuselite::kernels {
 namespace {

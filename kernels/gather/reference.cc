@@ -4,9 +4,9 @@
 #include "kernels/gather/coordinates.h"
 #include "kernels/gather/gather.h"
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 namespace {

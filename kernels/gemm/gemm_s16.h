@@ -10,7 +10,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/register_tile.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

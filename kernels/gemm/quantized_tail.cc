@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "kernels/check_tail.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/shape_rules.h"
 
 namespace fuselite::kernels {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/gemm/quantized_operands.h"

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/gemm/dynamic_groups.h"
+#include "kernels/dynamic_quantization/dynamic_groups.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {

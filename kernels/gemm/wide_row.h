@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "kernels/quantization.h"
-#include "runtime/isa.h"
+#include "kernels/numbers/quantization.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

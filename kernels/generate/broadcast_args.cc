@@ -3,7 +3,7 @@
 #include "kernels/generate/generate.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,10 +1,10 @@
 #include <algorithm>
 
-#include "kernels/copy_loops.h"
 #include "kernels/generate/generate.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

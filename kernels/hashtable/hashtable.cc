@@ -1,6 +1,6 @@
 #include "kernels/hashtable/hashtable.h"
 
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

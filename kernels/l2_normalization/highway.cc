@@ -1,6 +1,6 @@
-#include "kernels/fixed_point.h"
 #include "kernels/l2_normalization/l2_normalization.h"
-#include "kernels/row_kernel.h"
+#include "kernels/numbers/fixed_point.h"
+#include "kernels/rows/row_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/l2_normalization/highway.cc"

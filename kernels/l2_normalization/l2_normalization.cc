@@ -5,9 +5,9 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/fixed_point.h"
-#include "kernels/row_kernel.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/numbers/fixed_point.h"
+#include "kernels/rows/row_kernel.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/layer_norm/layer_norm.h"
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/layer_norm/highway.cc"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,5 +1,5 @@
 #include "kernels/log_softmax/quantized.h"
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/log_softmax/highway.cc"

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "kernels/log_softmax/quantized.h"
-#include "kernels/row_kernel.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/rows/row_kernel.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

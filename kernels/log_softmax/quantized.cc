@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 
 namespace fuselite::kernels {
 namespace {

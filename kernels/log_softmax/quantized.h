@@ -1,8 +1,8 @@
 // LOG_SOFTMAX of 8-bit rows, to the bit of TFLite's reference kernel.
 #pragma once
 
-#include "kernels/fixed_point.h"
 #include "kernels/log_softmax/log_softmax.h"
+#include "kernels/numbers/fixed_point.h"
 
 namespace fuselite::kernels {
 

@@ -2,10 +2,10 @@
 #include <functional>
 
 #include "kernels/costs.h"
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/elementwise/typed_rows.h"
-#include "kernels/truth.h"
-#include "runtime/tflite_abi.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/elementwise/typed/typed_rows.h"
+#include "kernels/numbers/truth.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

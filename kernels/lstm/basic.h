@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/lstm/lstm.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 
 namespace fuselite::kernels {
 

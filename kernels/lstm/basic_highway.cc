@@ -10,7 +10,7 @@
 #include "kernels/lstm/products.h"
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/lstm/basic_highway.cc"

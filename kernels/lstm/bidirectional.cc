@@ -10,8 +10,8 @@
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/shape_rules.h"
-#include "runtime/aligned_buffer.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 

@@ -1,6 +1,6 @@
 #include "kernels/lstm/fixed_point16.h"
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/lstm/products.h"
 #include "kernels/lstm/two_phases.h"
 #include "kernels/simd.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {

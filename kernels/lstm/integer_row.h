@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "kernels/fixed_point.h"
 #include "kernels/lstm/integer.h"
+#include "kernels/numbers/fixed_point.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {

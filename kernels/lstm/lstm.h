@@ -60,9 +60,9 @@ struct LstmShape {
 // With layer normalization a gate's sum, without the bias, is brought to mean 0 and variance 1 over
 // the cells first, then scaled by its coefficients; the bias is added to that.
 // float32; or float32 with int8 weights and peepholes (hybrid): x, h and m are then quantized row
-// by row at each step (kernels/gemm/dynamic_scale.h); or int8 with int8 weights, int32 biases,
-// peepholes and coefficients of int16 and an int16 cell state, to the bit as TFLite's integer
-// kernel, which has tanh for both activations whatever the parameter says, and takes the
+// by row at each step (kernels/dynamic_quantization/dynamic_scale.h); or int8 with int8 weights,
+// int32 biases, peepholes and coefficients of int16 and an int16 cell state, to the bit as TFLite's
+// integer kernel, which has tanh for both activations whatever the parameter says, and takes the
 // quantization of the hidden value m from op.intermediates[4], those of sums to be normalized from
 // the first four; with twelve of them it is the form of integer_bytes.cc. The state inputs are
 // written in place (OperatorDef::state_inputs). One unit is one row of the batch through all its

@@ -4,7 +4,7 @@
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/simd.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -3,9 +3,9 @@
 // diagonal.
 #include <algorithm>
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "kernels/gemm/register_tile.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

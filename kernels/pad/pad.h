@@ -1,7 +1,7 @@
 // PAD, PADV2 and MIRROR_PAD: a tensor with a border of one value, or of its own reflection.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

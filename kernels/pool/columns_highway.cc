@@ -6,8 +6,8 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/row_tail.h"
-#include "runtime/aligned_buffer.h"
+#include "kernels/rows/row_tail.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool/columns_highway.cc"

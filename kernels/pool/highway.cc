@@ -3,7 +3,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/pool/pool.h"
-#include "kernels/row_tail.h"
+#include "kernels/rows/row_tail.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/pool/highway.cc"

@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/pool/pool.h"
-#include "kernels/quantization.h"
-#include "kernels/row_tail.h"
+#include "kernels/rows/row_tail.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "kernels/packed_integers.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

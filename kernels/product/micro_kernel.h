@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::kernels {
 

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/kernel.h"
+#include "runtime/execution/kernel.h"
 
 namespace fuselite::kernels {
 
-// One of a kernel's phases (see runtime/kernel.h).
+// One of a kernel's phases (see runtime/execution/kernel.h).
 struct Phase {
   int64_t units = 0;
   int64_t grain = 1;  // the fewest units worth handing to a thread of their own

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {

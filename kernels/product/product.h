@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/copy_loops.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/product/tiling.h"
 #include "kernels/tail/rest.h"
 

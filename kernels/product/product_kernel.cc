@@ -4,7 +4,7 @@
 
 #include "kernels/product/part_depth.h"
 #include "kernels/product/right_side.h"
-#include "runtime/streaming_kernel.h"
+#include "runtime/execution/streaming_kernel.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "kernels/operator.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::kernels {
 namespace {

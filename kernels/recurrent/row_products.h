@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/fields.h"
-#include "kernels/gemm/dynamic_scale.h"
-#include "kernels/gemm/unpacked_row.h"
+#include "kernels/unpacked/unpacked_row.h"
 
 namespace fuselite::kernels {
 

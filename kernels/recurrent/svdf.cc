@@ -18,10 +18,10 @@
 #include <type_traits>
 
 #include "kernels/make_kernel.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/recurrent/row_functions.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -6,7 +6,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/shape_rules.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/highway.cc"

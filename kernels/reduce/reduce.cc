@@ -3,9 +3,9 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

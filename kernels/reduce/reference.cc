@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/truth.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/reduce/rescale.h"
-#include "kernels/truth.h"
 
 namespace fuselite::kernels {
 namespace {

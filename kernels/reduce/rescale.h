@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/numbers/quantization.h"
 #include "kernels/operator.h"
-#include "kernels/quantization.h"
 
 namespace fuselite::kernels {
 

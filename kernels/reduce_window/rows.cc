@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/reduce_window/combine.h"
 #include "kernels/reduce_window/reduce_window.h"
 #include "kernels/shape_rules.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce_window/rows.cc"

@@ -2,7 +2,7 @@
 // BITCAST: another type for the same bytes.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

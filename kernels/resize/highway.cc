@@ -1,7 +1,7 @@
 // Bilinear interpolation in float with the reference's products and sums, in its order.
 #include "kernels/make_kernel.h"
 #include "kernels/resize/resize.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/resize/highway.cc"

@@ -5,7 +5,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/resize/resize.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/resize/separable.cc"

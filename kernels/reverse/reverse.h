@@ -1,7 +1,7 @@
 // REVERSE_V2 and REVERSE_SEQUENCE: dimensions backwards.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -9,10 +9,10 @@
 #include <array>
 #include <cstring>
 
-#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/simd.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #ifndef FUSELITE_KERNELS_SELECT_HIGHWAY_ONCE_
 #define FUSELITE_KERNELS_SELECT_HIGHWAY_ONCE_

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
-#include "kernels/by_element_bytes.h"
 #include "kernels/costs.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/by_element_bytes.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,4 +1,4 @@
-// Functions of kernels/fixed_point.h in every lane, to the bit.
+// Functions of kernels/numbers/fixed_point.h in every lane, to the bit.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SIMD_MATH_FIXED_POINT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -10,7 +10,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/fixed_point.h"
+#include "kernels/numbers/fixed_point.h"
 #include "kernels/simd.h"
 
 #if FUSELITE_SIMD_TARGET

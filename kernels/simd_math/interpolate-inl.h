@@ -1,4 +1,4 @@
-// The look-up of kernels/interpolated_table.h in every lane.
+// The look-up of kernels/numbers/interpolated_table.h in every lane.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SIMD_MATH_INTERPOLATE_INL_H_) == defined(HWY_TARGET_TOGGLE)

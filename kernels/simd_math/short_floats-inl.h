@@ -1,4 +1,4 @@
-// float16 and bfloat16 numbers (kernels/short_floats.h) as vectors of floats.
+// float16 and bfloat16 numbers (kernels/numbers/short_floats.h) as vectors of floats.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SIMD_MATH_SHORT_FLOATS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -12,7 +12,7 @@
 
 #include <type_traits>
 
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 

@@ -1,5 +1,5 @@
-// MultiplyByQuantizedMultiplier of kernels/quantization.h, to the bit, by one multiplier for all
-// lanes.
+// MultiplyByQuantizedMultiplier of kernels/numbers/quantization.h, to the bit, by one multiplier
+// for all lanes.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_SIMD_MATH_UNIFORM_SCALE_INL_H_) == defined(HWY_TARGET_TOGGLE)

@@ -1,7 +1,7 @@
 // Slices of a known shape that begin where a value of the run says.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -4,7 +4,7 @@
 
 #include "kernels/shape_rules.h"
 #include "kernels/slice/late.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,7 +1,7 @@
 // SLICE and STRIDED_SLICE: a box of the input.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cstdint>
 
-#include "kernels/fixed_point.h"
-#include "runtime/isa.h"
+#include "kernels/numbers/fixed_point.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/softmax.h"
 
@@ -9,7 +9,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/short_floats-inl.h"
 #include "kernels/softmax/softmax-inl.h"

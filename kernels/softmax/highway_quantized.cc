@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "kernels/fixed_point.h"
+#include "kernels/numbers/fixed_point.h"
 #include "kernels/softmax/byte_permutes.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/quantized_rows.h"

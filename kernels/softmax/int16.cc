@@ -2,8 +2,8 @@
 #include <bit>
 #include <cmath>
 
-#include "kernels/quantization.h"
-#include "kernels/row_kernel.h"
+#include "kernels/numbers/quantization.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/softmax/quantized.h"
 
 namespace fuselite::kernels {

@@ -1,7 +1,7 @@
 // SOFTMAX of int16 with vectors: a vector gathers the pieces of its exponentials.
 #include <algorithm>
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/softmax/quantized.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -1,9 +1,9 @@
 // SOFTMAX of quantized rows, to the bit of TFLite's reference kernel.
 #pragma once
 
-#include "kernels/fixed_point.h"
-#include "kernels/interpolated_table.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/fixed_point.h"
+#include "kernels/numbers/interpolated_table.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/softmax/softmax.h"
 
 namespace fuselite::kernels {

@@ -10,7 +10,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 

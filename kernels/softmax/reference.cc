@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/row_kernel.h"
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/softmax/quantized.h"
 #include "kernels/softmax/softmax.h"
 

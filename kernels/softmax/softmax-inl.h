@@ -10,7 +10,7 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/row_sums-inl.h"
 #include "kernels/simd_math/simd_math-inl.h"

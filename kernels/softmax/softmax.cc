@@ -1,8 +1,8 @@
 #include "kernels/softmax/softmax.h"
 
-#include "kernels/row_kernel.h"
+#include "kernels/rows/row_kernel.h"
 #include "kernels/softmax/quantized.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/source/transposed_source.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -5,7 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/copy_words-inl.h"
+#include "kernels/movement/copy_words-inl.h"
 #include "kernels/simd.h"
 
 #if FUSELITE_SIMD_TARGET

@@ -1,7 +1,7 @@
 // Rows of int8 as uint8, 128 larger: what dot products of bytes read.
 #pragma once
 
-#include "kernels/copy_loops.h"
+#include "kernels/movement/copy_loops.h"
 
 namespace fuselite::kernels {
 

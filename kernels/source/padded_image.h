@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "kernels/copy_loops.h"
 #include "kernels/make_kernel.h"
+#include "kernels/movement/copy_loops.h"
 #include "kernels/source/padded_rows.h"
 
 namespace fuselite::kernels {

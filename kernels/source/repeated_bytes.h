@@ -5,7 +5,7 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

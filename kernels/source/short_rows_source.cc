@@ -5,7 +5,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/simd.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/gemm/dynamic_groups.h"
+#include "kernels/dynamic_quantization/dynamic_groups.h"
 #include "kernels/gemm/short_rows.h"
 #include "kernels/product/source.h"
 #include "runtime/tensor.h"

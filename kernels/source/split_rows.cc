@@ -7,7 +7,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/copy_words-inl.h"
+#include "kernels/movement/copy_words-inl.h"
 #include "kernels/simd.h"
 
 #ifndef FUSELITE_KERNELS_SOURCE_SPLIT_ROWS_ONCE_

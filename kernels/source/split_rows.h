@@ -1,7 +1,7 @@
 // Rows of bytes in the three forms in which products of byte pairs read them.
 #pragma once
 
-#include "kernels/copy_loops.h"
+#include "kernels/movement/copy_loops.h"
 
 namespace fuselite::kernels {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "kernels/make_kernel.h"
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 
 namespace fuselite::kernels {
 

@@ -1,6 +1,6 @@
 #include "kernels/shape_rules.h"
 #include "kernels/space/space.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

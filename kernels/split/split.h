@@ -1,7 +1,7 @@
 // SPLIT, SPLIT_V and UNPACK: an input cut along an axis; UNPACK drops that dimension.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

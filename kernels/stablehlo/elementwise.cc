@@ -3,13 +3,13 @@
 #include <limits>
 
 #include "kernels/costs.h"
-#include "kernels/elementwise/short_float_rows.h"
-#include "kernels/elementwise/typed_map.h"
-#include "kernels/elementwise/typed_rows.h"
-#include "kernels/short_floats.h"
+#include "kernels/elementwise/short_floats/short_float_rows.h"
+#include "kernels/elementwise/typed/typed_map.h"
+#include "kernels/elementwise/typed/typed_rows.h"
+#include "kernels/numbers/short_floats.h"
+#include "kernels/numbers/truth.h"
 #include "kernels/stablehlo/functions.h"
-#include "kernels/truth.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/shape_rules.h"
-#include "runtime/ceil_div.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/ceil_div.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

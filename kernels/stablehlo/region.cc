@@ -2,7 +2,7 @@
 
 #include "kernels/reduce_window/stablehlo.h"
 #include "kernels/stablehlo/scatter.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -5,12 +5,12 @@
 #include <cstring>
 
 #include "kernels/make_kernel.h"
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
+#include "kernels/numbers/short_floats.h"
+#include "kernels/numbers/truth.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 #include "kernels/stablehlo/functions.h"
-#include "kernels/truth.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

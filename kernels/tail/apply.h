@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/tail/tail.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

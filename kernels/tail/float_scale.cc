@@ -5,7 +5,7 @@
 #include <cmath>
 #include <functional>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/tail/scale_lanes.h"
 #include "kernels/tail/scale_query.h"
 #include "kernels/tail/scale_tries.h"

@@ -24,7 +24,7 @@
 #include <optional>
 #include <span>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::kernels {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/tail/float_scale.h"
 #include "kernels/tail/hard_sums.h"
 

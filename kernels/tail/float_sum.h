@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "kernels/tail/tail.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

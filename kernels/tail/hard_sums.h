@@ -4,8 +4,8 @@
 #include <array>
 #include <cstdint>
 
-#include "runtime/function_ref.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/support/function_ref.h"
 
 namespace fuselite::kernels {
 

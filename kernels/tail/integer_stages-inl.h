@@ -1,4 +1,5 @@
-// The integer stages of a tail on a run of int32 values, to the bit of kernels/quantization.h.
+// The integer stages of a tail on a run of int32 values, to the bit of
+// kernels/numbers/quantization.h.
 
 // Per-target include guard.
 #if defined(FUSELITE_KERNELS_TAIL_INTEGER_STAGES_INL_H_) == defined(HWY_TARGET_TOGGLE)

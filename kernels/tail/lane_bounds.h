@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "kernels/tail/scale_steps.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/tail/apply.h"
 
 namespace fuselite::kernels {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "kernels/tail/apply.h"
-#include "runtime/kernel.h"
+#include "runtime/execution/kernel.h"
 
 namespace fuselite::kernels {
 

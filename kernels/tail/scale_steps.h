@@ -7,7 +7,7 @@
 #include <span>
 
 #include "kernels/tail/float_scale.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::kernels {
 

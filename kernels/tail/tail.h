@@ -35,7 +35,7 @@ struct TailOperand {
 
 // From an int32 accumulator to a quantized value, per output channel c (index 0 where size is 1):
 //   clamp(MultiplyByQuantizedMultiplier(acc, multipliers[c], shifts[c]) + zero_point, min, max)
-// with TFLite's double rounding (kernels/quantization.h).
+// with TFLite's double rounding (kernels/numbers/quantization.h).
 struct Requantize {
   ChannelValues<int32_t> multipliers;  // 1 or channels
   ChannelValues<int32_t> shifts;       // left positive

@@ -1,7 +1,7 @@
 // TILE and BROADCAST_TO: a tensor repeated.
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "kernels/make_kernel.h"
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
-#include "runtime/ceil_div.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -10,7 +10,7 @@
 #include "kernels/shape_rules.h"
 #include "kernels/simd.h"
 #include "kernels/top_k/next_above.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -1,7 +1,7 @@
 #include "kernels/transpose/transpose.h"
 
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

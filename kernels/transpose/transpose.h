@@ -1,7 +1,7 @@
 // TRANSPOSE: output dimension i is input dimension perm[i].
 #pragma once
 
-#include "kernels/movement.h"
+#include "kernels/movement/movement.h"
 
 namespace fuselite::kernels {
 

@@ -1,4 +1,4 @@
-#include "kernels/gemm/dynamic_scale.h"
+#include "kernels/dynamic_quantization/dynamic_scale.h"
 #include "kernels/gemm/hybrid_tail.h"
 #include "kernels/make_kernel.h"
 #include "kernels/transpose_conv/terms.h"

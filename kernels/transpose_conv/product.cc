@@ -1,7 +1,7 @@
 // A transposed convolution as stride_h * stride_w ordinary ones: the outputs whose position plus
 // padding leaves the same remainder by the strides meet the same taps of the filter.
-#include "kernels/along_one_line.h"
 #include "kernels/product/description.h"
+#include "kernels/rows/along_one_line.h"
 #include "kernels/transpose_conv/axis_parts.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 

@@ -6,7 +6,7 @@
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/micro_kernels/product_s16.h"
 #include "kernels/shape_rules.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
 namespace {

@@ -5,9 +5,9 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gemm/output_tail.h"
 #include "kernels/make_kernel.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/packed_integers.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 
 namespace fuselite::kernels {
 

@@ -1,7 +1,7 @@
 // Which graphs compute each sample of a batch on its own, and what they compute in parts.
 #include "fusion/batch.h"
 
-#include "fusion/cost.h"
+#include "fusion/graph/cost.h"
 #include "fusion/rewrites/replace.h"
 #include "kernels/reshape/reshape.h"
 #include "tests/fusion/graph_builder.h"

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string_view>
 
-#include "fusion/cost.h"
-#include "fusion/evaluate.h"
+#include "fusion/graph/cost.h"
+#include "fusion/graph/evaluate.h"
 #include "tests/fusion/graph_builder.h"
 #include "tests/runtime/counting_store.h"
 

@@ -1,5 +1,5 @@
 // What tells two operations apart, and what does not.
-#include "fusion/description_hash.h"
+#include "fusion/graph/description_hash.h"
 
 #include <functional>
 #include <string>

@@ -2,9 +2,9 @@
 
 #include <span>
 
+#include "fusion/graph/validate.h"
 #include "fusion/rewrites/replace.h"
-#include "fusion/validate.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::fusion::testing {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <span>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tests/fusion/draft.h"
 #include "tests/fusion/neighbours.h"
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "fusion/compile.h"
+#include "fusion/graph/validate.h"
 #include "fusion/rewrite.h"
-#include "fusion/validate.h"
-#include "runtime/execution.h"
+#include "runtime/execution/execution.h"
 #include "tests/fusion/outcome.h"
 #include "tests/kernels/op_tester.h"
 

@@ -1,10 +1,10 @@
 // The order of nodes and the readers of values, against lists that are looked through.
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 #include <algorithm>
 #include <map>
 
-#include "fusion/splice.h"
+#include "fusion/graph/splice.h"
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {

@@ -1,6 +1,6 @@
 // Batches of images that are convolved some at a time: the results of the reference, with operands
 // that advance from image to image, whatever the threads.
-#include "kernels/image_slices.h"
+#include "kernels/rows/image_slices.h"
 
 #include <algorithm>
 

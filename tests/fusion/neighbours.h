@@ -5,7 +5,7 @@
 #include <functional>
 #include <string>
 
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 
 namespace fuselite::fusion::testing {
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "kernels/batch_matmul/batch_matmul.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tests/fusion/draft.h"
 
 namespace fuselite::fusion::testing {

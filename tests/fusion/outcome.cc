@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "fusion/rewrites/rewrites.h"
-#include "runtime/execution.h"
+#include "runtime/execution/execution.h"
 #include "tests/fusion/neighbours.h"
 #include "tests/kernels/guarded_bytes.h"
 #include "tests/kernels/random.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fusion/compile.h"
-#include "fusion/graph.h"
+#include "fusion/graph/graph.h"
 #include "fusion/rewrite.h"
 
 namespace fuselite::fusion::testing {

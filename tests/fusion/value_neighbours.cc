@@ -3,7 +3,7 @@
 #include <set>
 #include <span>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tests/fusion/draft.h"
 
 namespace fuselite::fusion::testing {

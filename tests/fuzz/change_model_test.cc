@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
+#include "interpreter/file/writer.h"
 #include "interpreter/schema/tflite_generated.h"
-#include "interpreter/writer.h"
 
 namespace fuselite::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 
 namespace fuselite::fuzz {
 namespace {

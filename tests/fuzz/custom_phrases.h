@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 #include "tests/kernels/random.h"
 
 namespace fuselite::fuzz {

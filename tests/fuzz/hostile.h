@@ -11,10 +11,10 @@
 #include <cstring>
 #include <fstream>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/writer.h"
 #include "partitioner/delegate.h"
-#include "runtime/sanitizers.h"
+#include "runtime/support/sanitizers.h"
 #include "tests/runtime/child.h"
 
 namespace fuselite::fuzz {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "fuselite_fuzz/tflite_objects_generated.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/fuzz/hostile.h"
 
 namespace fuselite::fuzz {

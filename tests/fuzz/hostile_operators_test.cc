@@ -1,7 +1,7 @@
 // Operators whose parameters mean harm.
 #include <algorithm>
 
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/fuzz/hostile.h"
 
 namespace fuselite::fuzz {

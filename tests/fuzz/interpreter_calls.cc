@@ -6,8 +6,8 @@
 
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
-#include "interpreter/writer.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "interpreter/file/writer.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/stranger.h"
 #include "tests/fuzz/target.h"

@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "interpreter/file/options.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/op_resolver.h"
-#include "interpreter/options.h"
 #include "tests/fuzz/stranger.h"
 #include "tests/fuzz/target.h"
 

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iostream>
 
-#include "interpreter/writer.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "interpreter/file/writer.h"
+#include "runtime/tflite/builtin_codes.h"
 
 #define STB_IMAGE_WRITE_IMPLEMENTATION
 #define STB_IMAGE_WRITE_STATIC

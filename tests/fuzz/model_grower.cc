@@ -6,7 +6,7 @@
 
 #include "kernels/arg_max/arg_max.h"
 #include "kernels/random/random.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/fuzz/change_model.h"
 #include "tests/fuzz/custom_phrases.h"
 #include "tests/fuzz/text_phrases.h"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 #include "tests/fuzz/random_operation.h"
 
 namespace fuselite::fuzz {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <vector>
 
-#include "runtime/mapped_file.h"
-#include "runtime/packed_file.h"
+#include "runtime/memory/mapped_file.h"
+#include "runtime/weights/packed_file.h"
 #include "tests/fuzz/target.h"
 
 namespace fuselite::fuzz {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::fuzz {
 namespace {

@@ -3,8 +3,8 @@
 // not there.
 #pragma once
 
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_operator.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/operator.h"
 #include "tests/kernels/random.h"
 
 namespace fuselite::fuzz {

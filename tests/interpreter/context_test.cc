@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {

@@ -1,6 +1,6 @@
 // Loops, branches and composites in the interpreter alone: what they give, by hand, and what they
 // refuse.
-#include "interpreter/control_flow.h"
+#include "interpreter/operators/control_flow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

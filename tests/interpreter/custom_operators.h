@@ -11,7 +11,7 @@
 
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 
 namespace fuselite::interpreter::testing {
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/arrays.h"
 #include "tests/interpreter/custom_operators.h"
 
 namespace fuselite::interpreter::testing {

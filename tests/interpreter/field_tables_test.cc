@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "interpreter/options.h"
+#include "interpreter/file/options.h"
 #include "kernels/operator.h"
 
 namespace fuselite::interpreter {

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter::testing {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
 #include "interpreter/strings.h"
-#include "interpreter/writer.h"
 #include "kernels/hashtable/hashtable.h"
 
 namespace fuselite::interpreter::testing {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 #include "tests/interpreter/c_api_use.h"
 
 namespace fuselite::interpreter {

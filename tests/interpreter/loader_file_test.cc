@@ -5,10 +5,10 @@
 
 #include <functional>
 
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
+#include "interpreter/file/writer.h"
 #include "interpreter/schema/tflite_generated.h"
-#include "interpreter/writer.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::interpreter {
 namespace {

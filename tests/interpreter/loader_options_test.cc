@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
 #include "interpreter/schema/tflite_generated.h"
 
 namespace fuselite::interpreter {

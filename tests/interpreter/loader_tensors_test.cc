@@ -7,7 +7,7 @@
 #include <functional>
 #include <limits>
 
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
 #include "interpreter/schema/tflite_generated.h"
 
 namespace fuselite::interpreter {

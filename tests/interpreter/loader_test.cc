@@ -1,4 +1,4 @@
-#include "interpreter/loader.h"
+#include "interpreter/file/loader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 #include <random>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/schema/tflite_generated.h"
-#include "interpreter/writer.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::interpreter {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/generate/generate.h"
-#include "runtime/tflite_builtin_codes.h"
-#include "runtime/tflite_operator.h"
+#include "runtime/tflite/builtin_codes.h"
+#include "runtime/tflite/operator.h"
 #include "tests/interpreter/test_graph.h"
 
 namespace fuselite::interpreter {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::interpreter {
 namespace {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/writer.h"
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/arrays.h"
 
 #define ASSERT_OK(expr)                                  \
   do {                                                   \

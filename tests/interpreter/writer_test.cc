@@ -1,12 +1,12 @@
 // What the writer puts into a file, as FlatBuffers' own code reads it: what is not there is not
 // written.
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "interpreter/schema/tflite_generated.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::interpreter {
 namespace {

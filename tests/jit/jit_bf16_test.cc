@@ -4,7 +4,7 @@
 
 #include "jit/product/bf16.h"
 #include "jit/product/product_bf16.h"
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -133,7 +133,8 @@ TEST_F(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
   }
 }
 
-// Rounding is that of kernels/short_floats.h but for denormals, whatever the number of values.
+// Rounding is that of kernels/numbers/short_floats.h but for denormals, whatever the number of
+// values.
 TEST_F(JitBf16Test, RoundsAsTheReference) {
   Random random(7);
   const auto rounded = [](float value) -> uint32_t {

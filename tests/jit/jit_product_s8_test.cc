@@ -1,4 +1,4 @@
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "tests/jit/int8_cases.h"
 #include "tests/runtime/counting_store.h"
 

@@ -1,11 +1,11 @@
 // Lines for tables of bytes: those of requantizations and LEAKY_RELU are found, and what a kernel
 // computes is the table, with lines and without.
-#include "kernels/elementwise/byte_map.h"
+#include "kernels/elementwise/bytes/byte_map.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/elementwise/byte_lines.h"
+#include "kernels/elementwise/bytes/byte_lines.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {

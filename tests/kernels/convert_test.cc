@@ -5,7 +5,7 @@
 #include <complex>
 #include <limits>
 
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "tests/kernels/movement_tester.h"
 #include "tests/kernels/quantized_cases.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
 #include "kernels/tail/float_scale.h"
 #include "tests/kernels/op_tester.h"
 
@@ -42,7 +42,7 @@ Scales RandomScales(Random& random) {
   return {x, y, std::max(x, y) * random.Float(0.4f, 3.0f)};
 }
 
-// As ADD and SUB make them (kernels/elementwise/quantized_functions.cc).
+// As ADD and SUB make them (kernels/elementwise/quantized/quantized_functions.cc).
 QuantizedAdd RandomAdd(Random& random, int32_t low, const Scales& scales) {
   const auto [x, y, out] = scales;
   const double twice = 2 * std::max(x, y);

@@ -3,7 +3,7 @@
 #include "tests/kernels/movement_tester.h"
 
 #include "kernels/concatenation/concatenation.h"
-#include "kernels/placement.h"
+#include "kernels/movement/placement.h"
 #include "kernels/reshape/reshape.h"
 #include "kernels/split/split.h"
 

@@ -17,7 +17,7 @@
 
 #include "kernels/operator.h"
 #include "kernels/step_store.h"
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "tests/kernels/guarded_bytes.h"
 #include "tests/kernels/model_constants.h"
 #include "tests/kernels/random.h"

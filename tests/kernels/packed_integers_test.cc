@@ -6,8 +6,8 @@
 
 #include "kernels/concatenation/concatenation.h"
 #include "kernels/gather/gather.h"
-#include "kernels/placement.h"
-#include "kernels/short_floats.h"
+#include "kernels/movement/placement.h"
+#include "kernels/numbers/short_floats.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {

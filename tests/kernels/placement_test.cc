@@ -1,5 +1,5 @@
 // Copies that amount to an address: where the parts of concatenations, splits and slices lie.
-#include "kernels/placement.h"
+#include "kernels/movement/placement.h"
 
 #include "kernels/concatenation/concatenation.h"
 #include "kernels/reshape/reshape.h"

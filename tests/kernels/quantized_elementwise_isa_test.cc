@@ -4,7 +4,7 @@
 #include <span>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/elementwise/lookup_table.h"
+#include "kernels/elementwise/tables/lookup_table.h"
 #include "kernels/tail/float_scale.h"
 #include "tests/kernels/beside_reference.h"
 #include "tests/kernels/op_tester.h"

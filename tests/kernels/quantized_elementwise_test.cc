@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/elementwise/lookup_table.h"
+#include "kernels/elementwise/tables/lookup_table.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {

@@ -6,11 +6,11 @@
 
 #include "kernels/audio/audio.h"
 #include "kernels/convert/numeric_verify.h"
-#include "kernels/quantization.h"
+#include "kernels/numbers/quantization.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/recurrent/svdf.h"
 #include "kernels/reduce_window/reduce_window.h"
-#include "kernels/short_floats.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 #include "tests/kernels/reference_values.h"
 
 namespace fuselite::kernels::testing {

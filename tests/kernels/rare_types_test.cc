@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/softmax/softmax.h"
 #include "tests/kernels/op_tester.h"
 

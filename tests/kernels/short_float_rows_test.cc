@@ -1,11 +1,11 @@
 // Vectors of float16 and bfloat16 against the reference, at every level of instructions.
-#include "kernels/elementwise/short_float_rows.h"
+#include "kernels/elementwise/short_floats/short_float_rows.h"
 
 #include <cmath>
 #include <functional>
 
 #include "kernels/elementwise/elementwise.h"
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/softmax/softmax.h"
 #include "tests/kernels/broadcast_cases.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/short_floats.h"
+#include "kernels/numbers/short_floats.h"
 
 #include <gtest/gtest.h>
 

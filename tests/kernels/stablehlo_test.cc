@@ -4,7 +4,7 @@
 #include "kernels/lsh_projection/fingerprint.h"
 #include "kernels/stablehlo/region.h"
 #include "kernels/stablehlo/scatter.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/kernels/movement_tester.h"
 
 namespace fuselite::kernels::testing {

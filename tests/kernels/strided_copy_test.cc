@@ -1,6 +1,6 @@
 // Strided copies against their definition, with every set of inner loops: matrices of all sizes
 // around the vectors' widths, rows, fills, and boxes with any strides.
-#include "kernels/strided_copy.h"
+#include "kernels/movement/strided_copy.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -1,6 +1,6 @@
 // Integer arithmetic, extremes, logic, comparisons and selections with vectors: the bytes of the
 // reference at every level, over shapes that broadcast.
-#include "kernels/elementwise/typed_rows.h"
+#include "kernels/elementwise/typed/typed_rows.h"
 
 #include <limits>
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "partitioner/litert/accelerator_abi.h"
-#include "runtime/sanitizers.h"
+#include "runtime/support/sanitizers.h"
 
 namespace fuselite::litert {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "fuselite/delegate.h"
 #include "partitioner/delegate.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 #include "tests/partitioner/c_api_user.h"
 
 namespace {

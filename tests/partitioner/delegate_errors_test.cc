@@ -11,9 +11,9 @@
 #include "fuselite/delegate.h"
 #include "fuselite/interpreter.h"
 #include "partitioner/guard.h"
-#include "partitioner/host_call.h"
-#include "runtime/failure_context.h"
-#include "runtime/tflite_arrays.h"
+#include "partitioner/import/host_call.h"
+#include "runtime/tflite/arrays.h"
+#include "runtime/tflite/failure_context.h"
 #include "tests/partitioner/subgraph_models.h"
 
 namespace fuselite::partitioner {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "runtime/log.h"
+#include "runtime/support/log.h"
 #include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {

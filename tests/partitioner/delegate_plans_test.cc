@@ -7,7 +7,7 @@
 
 #include "kernels/generate/generate.h"
 #include "partitioner/delegate_kernel.h"
-#include "runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 #include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {

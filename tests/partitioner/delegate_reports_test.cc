@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "kernels/generate/generate.h"
-#include "partitioner/choose_partitions.h"
+#include "partitioner/claim/choose_partitions.h"
 #include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {

@@ -9,7 +9,7 @@
 #include "kernels/generate/generate.h"
 #include "kernels/softmax/softmax.h"
 #include "kernels/split/split.h"
-#include "runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 #include "tests/partitioner/delegate_fixture.h"
 
 namespace fuselite::partitioner {

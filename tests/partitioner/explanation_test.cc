@@ -1,4 +1,4 @@
-#include "partitioner/explanation.h"
+#include "partitioner/report/explanation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -13,8 +13,8 @@
 
 #include "kernels/operator.h"
 #include "runtime/tensor.h"
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::partitioner::testing {
 

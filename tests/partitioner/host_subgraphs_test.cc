@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "kernels/stablehlo/region.h"
-#include "partitioner/subgraphs.h"
-#include "partitioner/variables.h"
-#include "runtime/tflite_builtin_codes.h"
-#include "runtime/tflite_params.h"
+#include "partitioner/claim/variables.h"
+#include "partitioner/import/subgraphs.h"
+#include "runtime/tflite/builtin_codes.h"
+#include "runtime/tflite/params.h"
 #include "tests/partitioner/fake_host.h"
 
 namespace fuselite::partitioner {

@@ -1,4 +1,4 @@
-#include "partitioner/import.h"
+#include "partitioner/import/import.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,10 +12,10 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/gather/gather.h"
 #include "kernels/import.h"
-#include "partitioner/host_age.h"
-#include "runtime/tflite_arrays.h"
-#include "runtime/tflite_builtin_codes.h"
-#include "runtime/tflite_params.h"
+#include "partitioner/import/host_age.h"
+#include "runtime/tflite/arrays.h"
+#include "runtime/tflite/builtin_codes.h"
+#include "runtime/tflite/params.h"
 #include "tests/partitioner/fake_host.h"
 
 namespace fuselite::partitioner {

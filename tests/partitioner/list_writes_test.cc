@@ -1,5 +1,5 @@
 // Elements written into lists, as TensorFlow's converter writes TensorListSetItem.
-#include "partitioner/list_writes.h"
+#include "partitioner/claim/list_writes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "runtime/environment.h"
+#include "runtime/support/environment.h"
 
 namespace fuselite::partitioner {
 namespace {

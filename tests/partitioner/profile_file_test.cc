@@ -1,4 +1,4 @@
-#include "partitioner/profile_file.h"
+#include "partitioner/report/profile_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,11 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/writer.h"
 #include "kernels/generate/generate.h"
 #include "partitioner/delegate.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tests/kernels/random.h"
 
 namespace fuselite::partitioner::testing {

@@ -126,7 +126,7 @@ TfLiteInterpreterOptions* TfLiteInterpreterOptionsCreate(void);
 void TfLiteInterpreterOptionsAddDelegate(TfLiteInterpreterOptions* options, TfLiteDelegate* delegate);
 """
 DUMMY_DELEGATE = """
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 fuselite::tflite::TfLiteDelegate* MakeDummyDelegate();
 void DeleteDummyDelegate(fuselite::tflite::TfLiteDelegate*);
 """

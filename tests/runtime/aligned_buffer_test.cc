@@ -1,4 +1,4 @@
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/buffer_region.h"
+#include "runtime/memory/buffer_region.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/aligned_buffer.h"
-#include "runtime/sanitizers.h"
+#include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/sanitizers.h"
 
 namespace fuselite {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/build_identity.h"
+#include "runtime/weights/build_identity.h"
 
 #include <dlfcn.h>
 #include <elf.h>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/version.h"
 
 namespace fuselite {

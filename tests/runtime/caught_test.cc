@@ -1,4 +1,4 @@
-#include "runtime/caught.h"
+#include "runtime/support/caught.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/is_index.h"
+#include "runtime/support/is_index.h"
 
 namespace fuselite {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/constant_hashes.h"
+#include "runtime/weights/constant_hashes.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/packed_store.h"
+#include "runtime/weights/packed_store.h"
 
 namespace fuselite {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "runtime/packed_store.h"
+#include "runtime/weights/packed_store.h"
 
 namespace fuselite {
 

@@ -1,4 +1,4 @@
-#include "runtime/cpu.h"
+#include "runtime/cpu/cpu.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cpu_topology.h"
-#include "runtime/parallel.h"
+#include "runtime/cpu/cpu_topology.h"
+#include "runtime/threads/parallel.h"
 
 namespace fuselite {
 namespace {

@@ -1,11 +1,11 @@
-#include "runtime/executable.h"
+#include "runtime/execution/executable.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "runtime/aligned_buffer.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {

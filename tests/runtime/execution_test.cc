@@ -1,4 +1,4 @@
-#include "runtime/execution.h"
+#include "runtime/execution/execution.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,8 +14,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/float_state.h"
-#include "runtime/parallel.h"
+#include "runtime/cpu/float_state.h"
+#include "runtime/threads/parallel.h"
 #include "tests/runtime/random_network.h"
 
 namespace fuselite {

@@ -1,4 +1,4 @@
-#include "runtime/fetch_ahead.h"
+#include "runtime/cpu/fetch_ahead.h"
 
 #include <gtest/gtest.h>
 

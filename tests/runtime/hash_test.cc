@@ -1,5 +1,5 @@
 // HashBytes against XXH3 as the header alone computes it.
-#include "runtime/hash.h"
+#include "runtime/weights/hash.h"
 
 #include <gtest/gtest.h>
 

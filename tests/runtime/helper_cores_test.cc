@@ -1,4 +1,4 @@
-#include "runtime/helper_cores.h"
+#include "runtime/threads/helper_cores.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/parallel.h"
+#include "runtime/threads/parallel.h"
 
 namespace fuselite::internal {
 namespace {

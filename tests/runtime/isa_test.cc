@@ -1,4 +1,4 @@
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

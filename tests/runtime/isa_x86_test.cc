@@ -1,5 +1,5 @@
 // What is found of made-up x86 machines: each lacks one thing.
-#include "runtime/isa_x86.h"
+#include "runtime/cpu/isa_x86.h"
 
 #include <gtest/gtest.h>
 

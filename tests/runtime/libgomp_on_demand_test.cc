@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/parallel_team.h"
+#include "runtime/threads/parallel_team.h"
 
 namespace fuselite::internal {
 namespace {

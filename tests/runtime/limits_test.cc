@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/budget.h"
-#include "runtime/machine_memory.h"
+#include "runtime/memory/budget.h"
+#include "runtime/memory/machine_memory.h"
 
 namespace fuselite {
 namespace {

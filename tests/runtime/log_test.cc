@@ -1,4 +1,4 @@
-#include "runtime/log.h"
+#include "runtime/support/log.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/environment.h"
+#include "runtime/support/environment.h"
 #include "runtime/version.h"
 
 namespace fuselite {

@@ -15,11 +15,11 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/float_state.h"
-#include "runtime/log.h"
-#include "runtime/parallel.h"
-#include "runtime/parallel_team.h"
-#include "runtime/sanitizers.h"
+#include "runtime/cpu/float_state.h"
+#include "runtime/support/log.h"
+#include "runtime/support/sanitizers.h"
+#include "runtime/threads/parallel.h"
+#include "runtime/threads/parallel_team.h"
 #include "tests/runtime/child.h"
 
 namespace fuselite {

@@ -1,5 +1,5 @@
 // Files that are mapped, and those that are refused.
-#include "runtime/mapped_file.h"
+#include "runtime/memory/mapped_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -14,11 +14,11 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/execution.h"
-#include "runtime/helper_cores.h"
-#include "runtime/packed_store.h"
-#include "runtime/pages.h"
-#include "runtime/parallel.h"
+#include "runtime/execution/execution.h"
+#include "runtime/memory/pages.h"
+#include "runtime/threads/helper_cores.h"
+#include "runtime/threads/parallel.h"
+#include "runtime/weights/packed_store.h"
 #include "tests/runtime/child.h"
 #include "tests/runtime/counted_heap.h"
 #include "tests/runtime/random_network.h"

@@ -1,4 +1,4 @@
-#include "runtime/packed_store.h"
+#include "runtime/weights/packed_store.h"
 
 #include <gtest/gtest.h>
 
@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/hash.h"
-#include "runtime/sanitizers.h"
+#include "runtime/support/sanitizers.h"
+#include "runtime/weights/hash.h"
 
 namespace fuselite {
 namespace {

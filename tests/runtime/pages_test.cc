@@ -1,4 +1,4 @@
-#include "runtime/pages.h"
+#include "runtime/memory/pages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/parallel.h"
+#include "runtime/threads/parallel.h"
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/function_ref.h"
-#include "runtime/log.h"
-#include "runtime/parallel_wait.h"
+#include "runtime/support/function_ref.h"
+#include "runtime/support/log.h"
+#include "runtime/threads/parallel_wait.h"
 
 namespace fuselite {
 namespace {

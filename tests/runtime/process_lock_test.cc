@@ -1,4 +1,4 @@
-#include "runtime/process_lock.h"
+#include "runtime/support/process_lock.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

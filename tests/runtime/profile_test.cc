@@ -1,11 +1,11 @@
 // The times of steps that a profile keeps and sums.
-#include "runtime/profile.h"
+#include "runtime/execution/profile.h"
 
 #include <gtest/gtest.h>
 
 #include <vector>
 
-#include "runtime/execution.h"
+#include "runtime/execution/execution.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {

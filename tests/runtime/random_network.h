@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/executable.h"
+#include "runtime/execution/executable.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {

@@ -1,5 +1,5 @@
 // Executables that repeat another one, a part of each input and output at a time.
-#include "runtime/repeats.h"
+#include "runtime/execution/repeats.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/parallel.h"
+#include "runtime/threads/parallel.h"
 #include "tests/runtime/toy_kernels.h"
 
 namespace fuselite {

@@ -1,4 +1,4 @@
-#include "runtime/shared_by_key.h"
+#include "runtime/support/shared_by_key.h"
 
 #include <gtest/gtest.h>
 

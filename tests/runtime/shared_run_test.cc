@@ -1,5 +1,5 @@
 // Runs that threads join as they come.
-#include "runtime/shared_run.h"
+#include "runtime/execution/shared_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/short_list.h"
+#include "runtime/support/short_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "runtime/spare_memory.h"
+#include "runtime/memory/spare_memory.h"
 
 #include <gtest/gtest.h>
 

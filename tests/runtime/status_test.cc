@@ -1,4 +1,4 @@
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/text_table.h"
+#include "runtime/support/text_table.h"
 
 #include <gtest/gtest.h>
 

@@ -4,11 +4,11 @@
 // aligned to its size). Computed by hand from the fields' order, so that a field lost or swapped
 // here shows.
 
-#include "runtime/tflite_abi.h"
+#include "runtime/tflite/abi.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/arrays.h"
 
 namespace fuselite::tflite {
 namespace {

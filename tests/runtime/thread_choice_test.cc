@@ -1,4 +1,4 @@
-#include "runtime/thread_choice.h"
+#include "runtime/threads/thread_choice.h"
 
 #include <gtest/gtest.h>
 

@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/executable.h"
-#include "runtime/kernel.h"
-#include "runtime/streaming_kernel.h"
+#include "runtime/execution/executable.h"
+#include "runtime/execution/kernel.h"
+#include "runtime/execution/streaming_kernel.h"
 
 namespace fuselite {
 

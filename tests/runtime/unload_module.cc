@@ -1,6 +1,6 @@
 // A library that a host loads, uses and unloads: what a delegate is.
-#include "runtime/build_identity.h"
-#include "runtime/parallel.h"
+#include "runtime/threads/parallel.h"
+#include "runtime/weights/build_identity.h"
 
 extern "C" __attribute__((visibility("default"))) int RunRegion(int threads) {
   return fuselite::ParallelRegion(threads, [](int, int) {});

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/weights_cache.h"
+#include "runtime/weights/weights_cache.h"
 
 namespace fuselite::testing {
 

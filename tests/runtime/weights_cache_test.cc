@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "runtime/log.h"
+#include "runtime/support/log.h"
 #include "tests/runtime/child.h"
 #include "tests/runtime/weights_cache_fixture.h"
 

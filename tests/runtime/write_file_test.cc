@@ -1,4 +1,4 @@
-#include "runtime/write_file.h"
+#include "runtime/support/write_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,9 +3,9 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "runtime/is_index.h"
-#include "runtime/printable.h"
-#include "runtime/text_table.h"
+#include "runtime/support/is_index.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
 #include "tools/zoo/zoo.h"

@@ -10,10 +10,10 @@
 #include <sstream>
 #include <utility>
 
-#include "runtime/printable.h"
-#include "runtime/status.h"
-#include "runtime/text_table.h"
-#include "runtime/write_file.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/status.h"
+#include "runtime/support/text_table.h"
+#include "runtime/support/write_file.h"
 #include "tools/commands/benchmark_flags.h"
 #include "tools/commands/commands.h"
 #include "tools/common/files.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace CLI {
 class App;

@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "runtime/cpu.h"
-#include "runtime/text_table.h"
-#include "runtime/write_file.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/support/text_table.h"
+#include "runtime/support/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"

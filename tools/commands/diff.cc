@@ -8,8 +8,8 @@
 #include <span>
 #include <sstream>
 
-#include "runtime/printable.h"
-#include "runtime/text_table.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"

@@ -4,9 +4,9 @@
 #include <iostream>
 #include <set>
 
-#include "runtime/printable.h"
-#include "runtime/tflite_builtin_codes.h"
-#include "runtime/write_file.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/write_file.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tools/commands/commands.h"
 #include "tools/common/files.h"
 #include "tools/common/graph_html.h"

@@ -7,8 +7,8 @@
 #include <numeric>
 #include <optional>
 
-#include "runtime/cpu.h"
-#include "runtime/text_table.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/support/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/validators.h"
 #include "tools/generate/bandwidth.h"

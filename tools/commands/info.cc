@@ -11,10 +11,10 @@
 
 #include "kernels/operator.h"
 #include "partitioner/options.h"
-#include "runtime/cpu.h"
-#include "runtime/environment.h"
-#include "runtime/isa.h"
-#include "runtime/text_table.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/support/environment.h"
+#include "runtime/support/text_table.h"
 #include "runtime/version.h"
 #include "tools/commands/commands.h"
 

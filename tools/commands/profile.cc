@@ -3,8 +3,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "runtime/text_table.h"
-#include "runtime/write_file.h"
+#include "runtime/support/text_table.h"
+#include "runtime/support/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/chrome_trace.h"
 #include "tools/common/files.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "runtime/text_table.h"
+#include "runtime/support/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
 #include "tools/common/tensors.h"

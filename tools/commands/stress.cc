@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "runtime/isa.h"
-#include "runtime/text_table.h"
-#include "runtime/write_file.h"
+#include "runtime/cpu/isa.h"
+#include "runtime/support/text_table.h"
+#include "runtime/support/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/validators.h"

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
-#include "runtime/text_table.h"
-#include "runtime/write_file.h"
+#include "runtime/support/text_table.h"
+#include "runtime/support/write_file.h"
 #include "tools/commands/commands.h"
 #include "tools/common/validators.h"
 #include "tools/zoo/zoo.h"

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::tools {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <vector>
 
-#include "runtime/is_index.h"
+#include "runtime/support/is_index.h"
 #include "tools/common/graph_html_page.h"
 
 namespace fuselite::tools {

@@ -4,8 +4,8 @@
 #include <map>
 #include <string>
 
-#include "interpreter/model.h"
-#include "partitioner/explanation.h"
+#include "interpreter/file/model.h"
+#include "partitioner/report/explanation.h"
 
 namespace fuselite::tools {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #include "kernels/resize/resize.h"
-#include "runtime/printable.h"
+#include "runtime/support/printable.h"
 #include "tools/common/files.h"
 
 // The decoder reads tables that a file uses and does not have: it shall find zeros there, and not

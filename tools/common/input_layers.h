@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace CLI {
 class App;

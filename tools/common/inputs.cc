@@ -8,8 +8,8 @@
 #include <sstream>
 #include <system_error>
 
-#include "runtime/status_join.h"
-#include "runtime/text_table.h"
+#include "runtime/support/status_join.h"
+#include "runtime/support/text_table.h"
 #include "tools/common/files.h"
 #include "tools/common/image.h"
 #include "tools/common/tensors.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "interpreter/interpreter.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tools/common/input_layers.h"
 #include "tools/common/npy.h"
 

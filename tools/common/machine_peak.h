@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::tools {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::tools {
 

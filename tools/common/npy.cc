@@ -7,8 +7,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "runtime/printable.h"
-#include "runtime/write_file.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/write_file.h"
 #include "tools/common/files.h"
 
 namespace fuselite::tools {

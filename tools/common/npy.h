@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "runtime/tensor.h"
 
 namespace fuselite::tools {

@@ -4,8 +4,8 @@
 #include <map>
 #include <ostream>
 
-#include "runtime/printable.h"
-#include "runtime/text_table.h"
+#include "runtime/support/printable.h"
+#include "runtime/support/text_table.h"
 
 namespace fuselite::tools {
 namespace {

@@ -8,8 +8,8 @@
 #include <ostream>
 
 #include "kernels/operator.h"
-#include "runtime/cpu.h"
-#include "runtime/text_table.h"
+#include "runtime/cpu/cpu.h"
+#include "runtime/support/text_table.h"
 #include "tools/common/machine_peak.h"
 
 namespace fuselite::tools {

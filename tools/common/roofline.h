@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "partitioner/delegate.h"
-#include "runtime/isa.h"
+#include "runtime/cpu/isa.h"
 
 namespace fuselite::tools {
 

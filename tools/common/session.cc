@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "interpreter/op_resolver.h"
-#include "runtime/environment.h"
-#include "runtime/is_index.h"
+#include "runtime/support/environment.h"
+#include "runtime/support/is_index.h"
 
 namespace fuselite::tools {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "interpreter/interpreter.h"
 #include "partitioner/delegate.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tools/common/inputs.h"
 #include "tools/delegates/delegate_provider.h"
 

@@ -6,7 +6,7 @@
 
 #include "interpreter/interpreter.h"
 #include "kernels/candidate.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tools/common/npy.h"
 
 namespace fuselite::tools {

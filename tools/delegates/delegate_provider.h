@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/status.h"
-#include "runtime/tflite_abi.h"
+#include "runtime/support/status.h"
+#include "runtime/tflite/abi.h"
 
 namespace CLI {
 class App;

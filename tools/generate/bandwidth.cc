@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "runtime/parallel.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
+#include "runtime/threads/parallel.h"
 
 namespace fuselite::tools {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "interpreter/model.h"
-#include "runtime/aligned_buffer.h"
+#include "interpreter/file/model.h"
+#include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::tools {
 

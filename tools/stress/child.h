@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::tools {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/tflite_builtin_codes.h"
+#include "runtime/tflite/builtin_codes.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {

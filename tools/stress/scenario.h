@@ -10,7 +10,7 @@
 
 #include "interpreter/interpreter.h"
 #include "partitioner/options.h"
-#include "runtime/status.h"
+#include "runtime/support/status.h"
 #include "tools/common/session.h"
 
 namespace fuselite::tools {

@@ -12,8 +12,8 @@
 #include <stdexcept>
 
 #include "kernels/blockwise/blockwise.h"
-#include "kernels/short_floats.h"
-#include "runtime/tflite_builtin_codes.h"
+#include "kernels/numbers/short_floats.h"
+#include "runtime/tflite/builtin_codes.h"
 
 namespace fuselite::tools {
 namespace {

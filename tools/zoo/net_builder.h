@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "interpreter/writer.h"
+#include "interpreter/file/writer.h"
 #include "kernels/operator.h"
 #include "runtime/tensor.h"
 

@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "interpreter/file/writer.h"
 #include "interpreter/interpreter.h"
-#include "interpreter/writer.h"
+#include "kernels/numbers/short_floats.h"
 #include "kernels/shape_rules.h"
-#include "kernels/short_floats.h"
 #include "tools/common/tensors.h"
 
 namespace fuselite::tools {

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "interpreter/loader.h"
-#include "runtime/status.h"
+#include "interpreter/file/loader.h"
+#include "runtime/support/status.h"
 
 namespace fuselite::tools {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/tflite_abi.h"
-#include "runtime/tflite_arrays.h"
+#include "runtime/tflite/abi.h"
+#include "runtime/tflite/arrays.h"
 
 using namespace fuselite::tflite;  // NOLINT(google-build-using-namespace): a test program of one
                                    // file

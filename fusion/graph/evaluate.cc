@@ -1,0 +1,76 @@
+#include "fusion/graph/evaluate.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/memory/aligned_buffer.h"
+
+namespace fuselite::fusion {
+namespace {
+
+bool Misaligned(const TensorInfo& info) {
+  const size_t element = static_cast<size_t>(BitWidth(info.type)) / 8;
+  return element > 1 && reinterpret_cast<uintptr_t>(info.data) % element != 0;
+}
+
+std::shared_ptr<AlignedBuffer> CopyOf(const TensorInfo& info) {
+  auto copy = std::make_shared<AlignedBuffer>(std::max<size_t>(info.bytes(), 1));
+  if (copy->data()) std::memcpy(copy->data(), info.data, info.bytes());
+  return copy;
+}
+
+Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outputs) {
+  const AlignedBuffer scratch(std::max<size_t>(kernel.scratch_bytes(), 1));
+  const AlignedBuffer shared(std::max<size_t>(kernel.shared_bytes(), 1));
+  if (!scratch.data() || !shared.data()) return OutOfMemory("no memory to fold a constant");
+  const KernelArgs args{inputs, outputs, scratch.data(), shared.data()};
+  for (int phase = 0; phase < kernel.phases(); ++phase) {
+    FUSELITE_RETURN_IF_ERROR(kernel.Run(args, phase, 0, kernel.units(phase)));
+  }
+  return Status();
+}
+
+}  // namespace
+
+Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
+  const kernels::OpDescription op = graph.Describe(node);
+  std::vector<std::shared_ptr<AlignedBuffer>> copies;
+  std::vector<const void*> inputs;
+  for (const TensorInfo& info : op.inputs) {
+    if (Misaligned(info)) {
+      copies.push_back(CopyOf(info));
+      if (!copies.back()->data()) return OutOfMemory("no memory to fold a constant");
+      inputs.push_back(copies.back()->data());
+    } else {
+      inputs.push_back(info.data);
+    }
+  }
+  std::vector<Value> values;
+  std::vector<void*> outputs;
+  for (ValueId v : graph.node(node).outputs) {
+    Value value = graph.value(v);
+    auto storage = std::make_shared<AlignedBuffer>(std::max<size_t>(value.info.bytes(), 1));
+    if (!storage->data()) return OutOfMemory("no memory to fold a constant");
+    outputs.push_back(storage->data());
+    value.info.data = storage->data();
+    value.storage = std::move(storage);
+    values.push_back(std::move(value));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel,
+                            kernels::BuildReference(op));
+  FUSELITE_RETURN_IF_ERROR(RunAll(*kernel, inputs.data(), outputs.data()));
+  return values;
+}
+
+void AlignConstants(Graph& graph) {
+  for (ValueId v = 0; v < graph.value_count(); ++v) {
+    Value& value = graph.value(v);
+    if (!value.info.constant() || !Misaligned(value.info)) continue;
+    auto copy = CopyOf(value.info);
+    if (!copy->data()) continue;
+    value.info.data = copy->data();
+    value.storage = std::move(copy);
+  }
+}
+
+}  // namespace fuselite::fusion
