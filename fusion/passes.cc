@@ -14,6 +14,7 @@ constexpr RewriteFunction kRewrites[] = {
     FoldConstants,            //
     RemoveIdentity,           //
     TurnProduct,              //
+    DropShiftOfScores,        //
     MaskByAddition,           //
     SinkTransposeOfScores,    //
     MergeReshapes,            //

@@ -1,8 +1,8 @@
 // softmax(scale Q K^T + mask) V, from BATCH_MATMUL, MUL or DIV, ADD, SOFTMAX, BATCH_MATMUL; scale
-// and mask may be absent. The PyTorch converter's products have all heads in one dimension, which
-// RESHAPEs take apart for the mask; of a single head the first one may be a FULLY_CONNECTED by keys
-// that are known only at run time. Of two masks (a bias for each distance, and what windows must
-// not see) the sum is one.
+// and mask may be absent, and a scale behind the mask is that of both. The PyTorch converter's
+// products have all heads in one dimension, which RESHAPEs take apart for the mask; of a single
+// head the first one may be a FULLY_CONNECTED by keys that are known only at run time. Of several
+// masks (a bias for each distance, what windows must not see, what pads a sentence) the sum is one.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -30,31 +30,22 @@ class Matcher : public PatternWalk {
     values = In(last, 1);
     const NodeId softmax = OwnStep(SameRows(In(last, 0)), "SOFTMAX");
     if (softmax == kNone) return false;
-    const float beta = ParamsOf<kernels::SoftmaxParams>(softmax).beta;
-    ValueId scores = SameRows(In(softmax, 0));
-    heads = graph_.value(scores).info.shape;
-    scores = WithoutMask(scores, &mask);
-    if (mask != kNone) {
-      scores = SameRows(scores);
-      const Shape own = graph_.value(scores).info.shape;
-      if (SameHeads(scores)) scores = WithoutMask(scores, &bias);
-      if (bias != kNone) heads = own;
-    }
-    if (mask != kNone && beta != 1.0f) return false;
-    scores = SameRows(scores, true);
-    scale *= beta;
-    return TakeProduct(scores);
+    scale = ParamsOf<kernels::SoftmaxParams>(softmax).beta;
+    const ValueId weighted = SameRows(In(softmax, 0), true);
+    mask_scale = scale;
+    return TakeProduct(SameRows(WithoutMasks(weighted), true));
   }
 
   ValueId queries = kNone, keys = kNone, values = kNone;
-  ValueId mask = kNone, bias = kNone;  // what is added to the scores: nothing, one, or both
+  std::vector<ValueId> masks;  // what is added to the scores, the last one first
+  float mask_scale = 1;        // times this
   Shape heads;  // of the scores where that is added: its leading dimensions are the heads'
   float scale = 1;
   bool keys_by_rows = false;
 
  private:
-  // Between the product and the outer mask: a scale, the other mask, and reshapes around each.
-  static constexpr int kMostNodes = 6;
+  // Between the product and the last mask: a scale, other masks, and reshapes around each.
+  static constexpr int kMostNodes = 8;
 
   template <class T>
   const T& ParamsOf(NodeId id) const {
@@ -103,13 +94,19 @@ class Matcher : public PatternWalk {
     return more >= 0 && heads.elements(0, more) == 1 &&
            std::ranges::equal(heads.dims().subspan(more), shape.dims());
   }
-  ValueId WithoutMask(ValueId scores, ValueId* added) {
-    const NodeId add = OwnStep(scores, "ADD");
-    if (add == kNone) return scores;
-    // The scores are what the keys' product leads to.
-    const int flowing = Leads(In(add, 0)) ? 0 : 1;
-    *added = In(add, 1 - flowing);
-    return In(add, flowing);
+  // What `scores` were before masks were added to them.
+  ValueId WithoutMasks(ValueId scores) {
+    heads = graph_.value(scores).info.shape;
+    while (SameHeads(scores)) {
+      const NodeId add = OwnStep(scores, "ADD");
+      if (add == kNone) break;
+      heads = graph_.value(scores).info.shape;
+      // The scores are what the keys' product leads to.
+      const int flowing = Leads(In(add, 0)) ? 0 : 1;
+      masks.push_back(In(add, 1 - flowing));
+      scores = SameRows(In(add, flowing));
+    }
+    return scores;
   }
   // The product of queries and keys. For a single head the PyTorch converter writes a layer whose
   // weights are the keys.
@@ -181,20 +178,40 @@ void Place(Graph& graph, NodeId id, Node node, const std::vector<Shape>& shapes)
   graph.Replace(id, std::move(behind));
 }
 
-// What both masks, whose sum has the shape `sum`, add to scores of `rank`; made before `at`.
-ValueId SumOfMasks(Graph& graph, NodeId at, ValueId a, ValueId b, const Shape& sum, int rank,
+// The shape of what the masks add together. Each repeats along dimensions of the same scores, and
+// so of the others.
+Shape ShapeOfSum(const Graph& graph, const std::vector<ValueId>& masks) {
+  Shape sum;
+  for (const ValueId mask : masks) {
+    sum = *kernels::BroadcastShapes(sum, graph.value(mask).info.shape);
+  }
+  return sum;
+}
+
+// What all masks, times `scale`, add to scores of `rank`, from the first one on; made before `at`.
+ValueId SumOfMasks(Graph& graph, NodeId at, std::vector<ValueId> masks, float scale, int rank,
                    const std::vector<int>& hosts) {
+  const ValueId like = masks.back();
   const auto insert = [&](Node node, const Shape& shape) {
-    node.outputs = {AddShaped(graph, a, shape)};
+    node.outputs = {AddShaped(graph, like, shape)};
     node.host_nodes = hosts;
     const ValueId out = node.outputs[0];
     graph.InsertBefore(at, std::move(node));
     return out;
   };
-  const ValueId added = insert(MakeNode("ADD", {a, b}), sum);
-  const Shape shape = WithRank(sum, rank);
-  if (shape == sum) return added;
-  return insert(ReshapeTo(graph, added, shape), shape);
+  while (masks.size() > 1) {
+    const std::vector<ValueId> two = {masks.back(), *(masks.end() - 2)};
+    masks.resize(masks.size() - 2);
+    masks.push_back(insert(MakeNode("ADD", two), ShapeOfSum(graph, two)));
+  }
+  ValueId sum = masks[0];
+  const Shape shape = graph.value(sum).info.shape, ranked = WithRank(shape, rank);
+  if (scale != 1) {
+    const ValueId number = graph.AddConstant({.type = DataType::kFloat32, .shape = Shape()},
+                                             std::as_bytes(std::span(&scale, 1)), "scale");
+    sum = insert(MakeNode("MUL", {sum, number}), shape);
+  }
+  return shape == ranked ? sum : insert(ReshapeTo(graph, sum, ranked), ranked);
 }
 
 }  // namespace
@@ -204,7 +221,7 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   Matcher match(graph);
   if (!match.Run(id)) return false;
   std::vector<ValueId> inputs = {match.queries, match.keys, match.values};
-  if (match.mask != kNone) inputs.push_back(match.mask);
+  if (!match.masks.empty()) inputs.push_back(match.masks[0]);
   Node node = MakeNode("FUSELITE_ATTENTION", std::move(inputs));
   node.params.as<kernels::AttentionParams>().scale = match.scale;
   node.params.as<kernels::AttentionParams>().keys_by_rows = match.keys_by_rows;
@@ -214,12 +231,10 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   kernels::OpDescription op = graph.Describe(node);
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = (*shapes)[i];
   op.outputs[0].shape = (*shapes)[3];
-  Result<Shape> sum = Shape();
-  if (match.bias != kNone) {
-    const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
-    // Each repeats along dimensions of the same scores, and so of the other.
-    sum = kernels::BroadcastShapes(shape_of(match.mask), shape_of(match.bias));
-    op.inputs[3].shape = WithRank(*sum, match.heads.rank());
+  const int rank = match.heads.rank();
+  const bool changes = match.masks.size() > 1 || (!match.masks.empty() && match.mask_scale != 1);
+  if (changes) {
+    op.inputs[3].shape = WithRank(ShapeOfSum(graph, match.masks), rank);
     op.inputs[3].data = nullptr;
   }
   if (!context.AcceptsComposite(op)) return false;
@@ -228,9 +243,8 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   node.host_nodes = MergeHostNodes(graph, replaced);
   context.Record("recognize attention", node.host_nodes);
   for (const NodeId other : match.nodes) graph.Remove(other);
-  if (match.bias != kNone) {
-    node.inputs[3] =
-        SumOfMasks(graph, id, match.bias, match.mask, *sum, match.heads.rank(), node.host_nodes);
+  if (changes) {
+    node.inputs[3] = SumOfMasks(graph, id, match.masks, match.mask_scale, rank, node.host_nodes);
   }
   Place(graph, id, std::move(node), *shapes);
   return true;

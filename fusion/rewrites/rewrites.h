@@ -143,7 +143,11 @@ bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
 // have to be turned.
 bool TurnProduct(Graph&, NodeId, RewriteContext&);
 
-// SELECT_V2 of scores or a very low number before SOFTMAX -> ADD of a mask.
+// ADD of a small number before SOFTMAX goes away.
+bool DropShiftOfScores(Graph&, NodeId, RewriteContext&);
+
+// SELECT_V2 of scores or a very low number before SOFTMAX, SUB of a mask, MUL by zeros and ones
+// with SUB of large numbers -> ADD of a mask.
 bool MaskByAddition(Graph&, NodeId, RewriteContext&);
 
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.

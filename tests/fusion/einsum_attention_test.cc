@@ -204,38 +204,5 @@ TEST(TurnProduct, NotWhereItWouldNotHelp) {
   }
 }
 
-std::vector<std::string> MaskedBy(GraphBuilder& b, ValueId condition, float low) {
-  const ValueId x = b.Op("NEG", {b.Input({2, 3, 4, 5})});
-  b.Output(b.Op("NEG", {Softmax(b, b.Op("SELECT_V2", {condition, x, b.Scalar(low)}))}));
-  return ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
-}
-
-TEST(MaskByAddition, OfConditionsThatRepeat) {
-  for (const Shape& shape : {Shape({1, 1, 4, 5}), Shape({5}), Shape({1}), Shape({2, 3, 4, 5})}) {
-    for (const float low : {-1e9f, -1e10f, kLow, -std::numeric_limits<float>::infinity()}) {
-      // No row is masked whole: of infinities alone there are no weights.
-      GraphBuilder b;
-      const auto n = static_cast<int32_t>(shape.elements());
-      std::vector<int32_t> numbers;
-      for (int32_t i = 0; i < n; ++i) numbers.push_back(n == 1 ? 0 : i % 5);
-      const ValueId seen = b.Op("LESS", {b.Ints(shape, numbers), b.Ints({1}, {3})});
-      EXPECT_THAT(MaskedBy(b, seen, low), ElementsAre("NEG + add", "SOFTMAX", "NEG"));
-    }
-  }
-}
-
-// A row of which nothing is seen has equal weights.
-TEST(MaskByAddition, OfWholeRows) {
-  GraphBuilder b;
-  const ValueId seen = b.Op("LESS", {b.Ints({4, 1}, {7, 1, 9, 8}), b.Ints({1}, {3})});
-  EXPECT_THAT(MaskedBy(b, seen, kLow), ElementsAre("NEG + add", "SOFTMAX", "NEG"));
-}
-
-TEST(MaskByAddition, NotWhereScoresWouldBeSeen) {
-  GraphBuilder b;
-  const ValueId seen = b.Op("LESS", {b.Ints({5}, {1, 2, 3, 4, 5}), b.Ints({1}, {4})});
-  EXPECT_THAT(MaskedBy(b, seen, -1e4f), Contains(StartsWith("SELECT_V2")));
-}
-
 }  // namespace
 }  // namespace fuselite::fusion::testing
