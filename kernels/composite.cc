@@ -58,8 +58,8 @@ Status ReadAttention(std::span<const std::byte> attributes, void* params) {
 
 std::span<const NamedComposite> AllComposites() {
   static const NamedComposite kAll[] = {
-      {"odml.rms_norm", &LayerNormOperator(), ReadRmsNorm},
-      {"odml.scaled_dot_product_attention", &AttentionOperator(), ReadAttention},
+      {"odml.rms_norm", &LayerNormOperator(), 3, ReadRmsNorm},
+      {"odml.scaled_dot_product_attention", &AttentionOperator(), 4, ReadAttention},
   };
   return kAll;
 }

@@ -13,6 +13,7 @@ namespace fuselite::kernels {
 struct NamedComposite {
   std::string_view name;  // in files
   const OperatorDef* op;  // takes the composite's operands as they come
+  int max_inputs;         // more of them mean what the operator does not do
   // Reads the attributes, a map of FlexBuffers or nothing, into the operator's parameters.
   // kUnsupported where one says what the operator does not do.
   Status (*read_attributes)(std::span<const std::byte> attributes, void* params);

@@ -188,7 +188,18 @@ Shape ShapeOfSum(const Graph& graph, const std::vector<ValueId>& masks) {
   return sum;
 }
 
-// What all masks, times `scale`, add to scores of `rank`, from the first one on; made before `at`.
+// The masks, the last one first, as the kernel adds them one after the other. What hides scores
+// comes last in models, and is so large that a sum with it rounds off what comes before it: where
+// that is known only at run time it is a mask of its own, and the others are one.
+std::vector<std::vector<ValueId>> InGroups(const Graph& graph, std::vector<ValueId> masks) {
+  if (masks.empty()) return {};
+  const bool known =
+      std::ranges::all_of(masks, [&](ValueId mask) { return graph.value(mask).info.constant(); });
+  if (known || masks.size() == 1) return {std::move(masks)};
+  return {{masks.begin() + 1, masks.end()}, {masks[0]}};
+}
+
+// What the masks, times `scale`, add to scores of `rank`, from the first one on; made before `at`.
 ValueId SumOfMasks(Graph& graph, NodeId at, std::vector<ValueId> masks, float scale, int rank,
                    const std::vector<int>& hosts) {
   const ValueId like = masks.back();
@@ -220,9 +231,7 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "BATCH_MATMUL")) return false;
   Matcher match(graph);
   if (!match.Run(id)) return false;
-  std::vector<ValueId> inputs = {match.queries, match.keys, match.values};
-  if (!match.masks.empty()) inputs.push_back(match.masks[0]);
-  Node node = MakeNode("FUSELITE_ATTENTION", std::move(inputs));
+  Node node = MakeNode("FUSELITE_ATTENTION", {match.queries, match.keys, match.values});
   node.params.as<kernels::AttentionParams>().scale = match.scale;
   node.params.as<kernels::AttentionParams>().keys_by_rows = match.keys_by_rows;
   node.outputs = graph.node(id).outputs;
@@ -232,10 +241,12 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = (*shapes)[i];
   op.outputs[0].shape = (*shapes)[3];
   const int rank = match.heads.rank();
-  const bool changes = match.masks.size() > 1 || (!match.masks.empty() && match.mask_scale != 1);
-  if (changes) {
-    op.inputs[3].shape = WithRank(ShapeOfSum(graph, match.masks), rank);
-    op.inputs[3].data = nullptr;
+  const std::vector<std::vector<ValueId>> groups = InGroups(graph, match.masks);
+  for (const std::vector<ValueId>& group : groups) {
+    TensorInfo sum = graph.value(group[0]).info;
+    sum.shape = WithRank(ShapeOfSum(graph, group), rank);
+    sum.data = nullptr;
+    op.inputs.push_back(std::move(sum));
   }
   if (!context.AcceptsComposite(op)) return false;
   std::vector<NodeId> replaced = match.nodes;
@@ -243,8 +254,8 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   node.host_nodes = MergeHostNodes(graph, replaced);
   context.Record("recognize attention", node.host_nodes);
   for (const NodeId other : match.nodes) graph.Remove(other);
-  if (changes) {
-    node.inputs[3] = SumOfMasks(graph, id, match.masks, match.mask_scale, rank, node.host_nodes);
+  for (const std::vector<ValueId>& group : groups) {
+    node.inputs.push_back(SumOfMasks(graph, id, group, match.mask_scale, rank, node.host_nodes));
   }
   Place(graph, id, std::move(node), *shapes);
   return true;

@@ -75,15 +75,21 @@ ValueId UnderShape(Graph& graph, NodeId at, const Rows& rows, const Shape& shape
   return Reshaped(graph, at, from, shape, hosts);
 }
 
-// The mask's shape over [batch, head, row, key], to which the kernel compares it; empty without a
-// mask. nullopt where scores have other dimensions, over which it could mean something else: of a
-// single batch those in front of the heads are ones.
-std::optional<Shape> MaskOverHeads(const Graph& graph, const Node& node, int32_t batches) {
-  if (node.inputs.size() <= 3) return Shape();
-  const Shape& shape = graph.value(node.inputs[3]).info.shape;
-  if (graph.value(node.inputs[0]).info.shape.rank() == 4) return shape;
-  if (batches != 1) return std::nullopt;
-  return WithRank(shape, 4);
+constexpr int kFirstMask = kernels::AttentionShape::kFirstMask;
+
+// The masks' shapes over [batch, head, row, key], to which the kernel compares them. nullopt where
+// scores have other dimensions, over which they could mean something else: of a single batch those
+// in front of the heads are ones.
+std::optional<std::vector<Shape>> MasksOverHeads(const Graph& graph, const Node& node,
+                                                 int32_t batches) {
+  const bool alike = graph.value(node.inputs[0]).info.shape.rank() == 4;
+  std::vector<Shape> shapes;
+  for (const ValueId mask : std::span(node.inputs).subspan(kFirstMask)) {
+    if (!alike && batches != 1) return std::nullopt;
+    const Shape& shape = graph.value(mask).info.shape;
+    shapes.push_back(alike ? shape : WithRank(shape, 4));
+  }
+  return shapes;
 }
 
 // [B, row, head, channel] as `out`, [B, head, row, channel] under any leading dimensions.
@@ -108,23 +114,24 @@ bool HeadsIntoAttention(Graph& graph, NodeId id, RewriteContext& context) {
     operands.push_back(*rows);
   }
   const Rows &q = operands[0], &v = operands[2];
-  const bool masked = node.inputs.size() > 3;
-  const std::optional<Shape> mask = MaskOverHeads(graph, node, q.batches);
-  if (!mask) return false;
+  const std::optional<std::vector<Shape>> masks = MasksOverHeads(graph, node, q.batches);
+  if (!masks) return false;
   params.heads_inside = params.keys_by_rows = true;
   params.heads = q.heads;
   const bool apart =
       std::ranges::any_of(operands, [&](const Rows& rows) { return HeadsApart(graph, rows); });
   kernels::OpDescription op = graph.Describe(node);
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = operands[i].shape(apart);
-  if (masked) op.inputs[3].shape = *mask;
+  for (size_t i = 0; i < masks->size(); ++i) op.inputs[kFirstMask + i].shape = (*masks)[i];
   op.outputs[0].shape = {q.batches, q.rows, q.heads, v.channels};
   if (!context.AcceptsInsteadOf(graph.Describe(id), op)) return false;
   for (int i = 0; i < 3; ++i) {
     node.inputs[i] = UnderShape(graph, id, operands[i], operands[i].shape(apart), node.host_nodes);
   }
-  if (masked && graph.value(node.inputs[3]).info.shape != *mask) {
-    node.inputs[3] = Reshaped(graph, id, node.inputs[3], *mask, node.host_nodes);
+  for (size_t i = 0; i < masks->size(); ++i) {
+    ValueId& mask = node.inputs[kFirstMask + i];
+    if (graph.value(mask).info.shape == (*masks)[i]) continue;
+    mask = Reshaped(graph, id, mask, (*masks)[i], node.host_nodes);
   }
   const ValueId out = node.outputs[0];
   const ValueId result = AddShaped(graph, out, op.outputs[0].shape);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/attention/block.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/make_kernel.h"
 #include "kernels/rows/row_tail.h"
@@ -47,11 +48,10 @@ struct Widened {
   }
 };
 
-// The scores of one query, then the weighted mean of the values. `mask` advances by `mask_step`.
+// The scores of one query, then the weighted mean of the values.
 template <class Cache>
 void AttendRow(const AttentionShape& s, const AttentionParams& params, const float* query,
-               Cache keys, Cache values, const float* mask, int mask_step, float* scores,
-               float* out) {
+               Cache keys, Cache values, const AttentionBlock& masks, float* scores, float* out) {
   const float factor = params.operand_scale();
   float largest = -INFINITY;
   for (int64_t n = 0; n < s.keys; ++n) {
@@ -63,7 +63,9 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
     if (params.logit_cap > 0) {
       scores[n] = params.logit_cap * std::tanh(scores[n] / params.logit_cap);
     }
-    if (mask != nullptr) scores[n] += mask[n * mask_step];
+    for (int m = 0; m < masks.mask_count; ++m) {
+      scores[n] += masks.masks[m].rows[0][n * masks.masks[m].step];
+    }
     largest = std::max(largest, scores[n]);
   }
   float total = 0;
@@ -192,17 +194,17 @@ Result<AttentionShape> ResolveAttention(const OpDescription& op) {
     FUSELITE_ASSIGN_OR_RETURN(shape.k_scale, ScaledBy(op.inputs[1].quantization));
     FUSELITE_ASSIGN_OR_RETURN(shape.v_scale, ScaledBy(op.inputs[2].quantization));
   }
-  if (!op.has_input(3)) return shape;
-  const TensorInfo& mask = op.inputs[3];
   Shape scores = WithInner(q, shape.keys);
   if (params.heads_inside) {
     scores =
         Shape({q[0], static_cast<int32_t>(shape.heads), q[1], static_cast<int32_t>(shape.keys)});
   }
-  const auto use = AsTailOperand(mask, scores);
-  if (mask.type != kF32 || !use) return Unsupported("does not take a mask ", mask.shape);
-  shape.masked = true;
-  shape.mask = *use;
+  for (size_t i = AttentionShape::kFirstMask; op.has_input(i); ++i) {
+    const TensorInfo& mask = op.inputs[i];
+    const auto use = AsTailOperand(mask, scores);
+    if (mask.type != kF32 || !use) return Unsupported("does not take a mask ", mask.shape);
+    shape.masks[shape.mask_count++] = *use;
+  }
   return shape;
 }
 
@@ -225,11 +227,12 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
           const int64_t head = of_batch % shape.heads, batch = of_batch / shape.heads;
           const int64_t key_head = head / shape.group();
           const int64_t row = shape.Row(batch, head, query);
+          AttentionBlock masks{};
+          masks.PointAtMasks(shape, args, 0, batch, head, query);
           const int64_t k = shape.k.At(batch, key_head), v = shape.v.At(batch, key_head);
           const auto attend = [&](auto keys, auto values) {
             AttendRow(shape, params, operand(0) + shape.q.At(batch, head) + query * shape.q.row,
-                      keys, values, shape.MaskRow(args, batch, head, query),
-                      shape.mask.operand.channel_stride, scores, tail.Row(args, row));
+                      keys, values, masks, scores, tail.Row(args, row));
           };
           if (shape.bytes) {
             attend(Widened{bytes(1) + k, shape.k_scale}, Widened{bytes(2) + v, shape.v_scale});
@@ -246,7 +249,7 @@ const OperatorDef& AttentionOperator() {
       .name = "FUSELITE_ATTENTION",
       .params_bytes = sizeof(AttentionParams),
       .min_inputs = 3,
-      .max_inputs = 4,
+      .max_inputs = AttentionShape::kFirstMask + AttentionShape::kMaxMasks,
       .types = kTypes,
       .infer = InferAttention,
       .candidates = kCandidates,

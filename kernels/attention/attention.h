@@ -1,8 +1,9 @@
-// FUSELITE_ATTENTION: softmax(scale Q K^T + mask) V in one step, so that the scores of a few
+// FUSELITE_ATTENTION: softmax(scale Q K^T + masks) V in one step, so that the scores of a few
 // queries stay in the cache instead of all going through memory. Made by rewrites, and of
 // composites.
 #pragma once
 
+#include <array>
 #include <cmath>
 
 #include "kernels/elementwise/as_tail.h"
@@ -11,13 +12,13 @@
 namespace fuselite::kernels {
 
 struct AttentionParams {
-  float scale;                // of the scores, before the mask
+  float scale;                // of the scores, before the masks
   bool by_roots = false;      // queries and keys are each multiplied by its root instead
   bool keys_by_rows = false;  // K is [..., N, K], else [..., K, N]
   // The operands are [batch, row, head, channel], as decoders keep their caches, else
   // [..., row, channel].
   bool heads_inside = false;
-  float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the mask
+  float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the masks
   int32_t heads = 1;    // of queries [batch, row, head * channel]
 
   // What queries and keys, and what scores are multiplied by.
@@ -25,12 +26,13 @@ struct AttentionParams {
   float score_scale() const { return by_roots ? 1.0f : scale; }
 };
 
-// Inputs Q [..., M, K], K, V [..., N, D] and, optionally, an additive mask that broadcasts to the
-// scores [..., M, N] (in a way that AsTailOperand can say); the leading dimensions of Q, K and V
-// are the same, but for the innermost one, the heads: H of Q, G of K and V, where each run of H / G
-// heads shares keys and values (grouped queries). Output [..., M, D].
+// Inputs Q [..., M, K], K, V [..., N, D] and up to two additive masks, which broadcast to the
+// scores
+// [..., M, N] (in a way that AsTailOperand can say) and are added one after the other; the leading
+// dimensions of Q, K and V are the same, but for the innermost one, the heads: H of Q, G of K and
+// V, where each run of H / G heads shares keys and values (grouped queries). Output [..., M, D].
 //
-// With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D]. The mask broadcasts to
+// With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D]. Masks broadcast to
 // [B, H, M, N]. Output [B, M, H, D]. Instead, all three may have the channels of all heads in one
 // row, as layers give them: [B, M, H K], [B, N, G K], [B, N, G D].
 //
@@ -62,15 +64,21 @@ struct AttentionShape {
   bool bytes = false;
   Scaled k_scale{}, v_scale{};
 
-  bool masked = false;
-  TailOperandUse mask{};  // where the mask's row for row (batch * heads + head) * M + query lies
-  const float* MaskRow(const KernelArgs& args, int64_t batch, int64_t head, int64_t query) const {
-    if (!masked) return nullptr;
+  // Masks are the inputs from kFirstMask on.
+  static constexpr int kFirstMask = 3, kMaxMasks = 2;
+  int mask_count = 0;
+  // Where each one's row for row (batch * heads + head) * M + query lies.
+  std::array<TailOperandUse, kMaxMasks> masks{};
+  const float* MaskRow(const KernelArgs& args, int mask, int64_t batch, int64_t head,
+                       int64_t query) const {
+    const TailOperandUse& use = masks[mask];
     const int64_t row = (batch * heads + head) * queries + query;
-    return static_cast<const float*>(args.inputs[3]) +
-           row / mask.rows_per_batch * mask.operand.batch_stride +
-           row % mask.rows_per_batch * mask.operand.row_stride;
+    return static_cast<const float*>(args.inputs[kFirstMask + mask]) +
+           row / use.rows_per_batch * use.operand.batch_stride +
+           row % use.rows_per_batch * use.operand.row_stride;
   }
+  // 1, or 0 where one value is added to a whole row.
+  int MaskStep(int mask) const { return static_cast<int>(masks[mask].operand.channel_stride); }
 };
 
 Result<AttentionShape> ResolveAttention(const OpDescription& op);

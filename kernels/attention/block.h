@@ -16,10 +16,24 @@ struct AttentionBlock {
   int64_t rows;
   int64_t keys;  // the first of all, as many as these queries see
   float scale;
-  float logit_cap;               // 0: none
-  const float* masks[kMaxRows];  // of each row; null without a mask
-  int mask_step;                 // 0: one value for the whole row
-  float* scores;                 // [rows, keys], rows at a distance of ScorePitch(keys)
+  float logit_cap;  // 0: none
+  struct Mask {
+    const float* rows[kMaxRows];
+    int step;  // 0: one value for the whole row
+  };
+  int mask_count;
+  Mask masks[AttentionShape::kMaxMasks];
+  float* scores;  // [rows, keys], rows at a distance of ScorePitch(keys)
+
+  // Notes where the masks' rows for block row `r` lie.
+  void PointAtMasks(const AttentionShape& shape, const KernelArgs& args, int64_t r, int64_t batch,
+                    int64_t head, int64_t query) {
+    mask_count = shape.mask_count;
+    for (int m = 0; m < mask_count; ++m) {
+      masks[m].rows[r] = shape.MaskRow(args, m, batch, head, query);
+      masks[m].step = shape.MaskStep(m);
+    }
+  }
 };
 
 // The values from one row of scores to the next. Rows begin with a line of the cache, so that no

@@ -236,7 +236,7 @@ class FewRowsKernel final : public Kernel {
                                shape_.q.At(batch, head) + query * shape_.q.row;
         functions_.scale(q, params_.operand_scale(), queries + f.rows * shape_.depth, shape_.depth);
         f.out[f.rows] = tail_.Row(args, row);
-        block.masks[f.rows] = shape_.MaskRow(args, batch, head, query);
+        block.PointAtMasks(shape_, args, f.rows, batch, head, query);
       }
     }
     f.q = queries;
@@ -244,7 +244,6 @@ class FewRowsKernel final : public Kernel {
     block.rows = f.rows;
     block.scale = params_.score_scale();
     block.logit_cap = params_.logit_cap;
-    block.mask_step = shape_.mask.operand.channel_stride;
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
     const int64_t lanes = few_rows_.lanes;

@@ -215,9 +215,8 @@ class AttentionKernel final : public Kernel {
     block.scale = params_.score_scale();
     block.logit_cap = params_.logit_cap;
     for (int64_t r = 0; r < block.rows; ++r) {
-      block.masks[r] = shape_.MaskRow(args, first.batch, first.head, first.query + r);
+      block.PointAtMasks(shape_, args, r, first.batch, first.head, first.query + r);
     }
-    block.mask_step = shape_.mask.operand.channel_stride;
     return block;
   }
 

@@ -1,4 +1,4 @@
-// What becomes of the scores of a block of queries: scale, cap, mask, softmax.
+// What becomes of the scores of a block of queries: scale, cap, masks, softmax.
 #include "kernels/attention/attention.h"
 #include "kernels/attention/block.h"
 
@@ -64,7 +64,13 @@ HWY_INLINE float FinishScores(const AttentionBlock& b, int64_t r, bool plain) {
   if (plain) return RowMax(scores, keys);
   const bool capped = b.logit_cap > 0;
   if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
-  return ScaleAndMask(scores, keys, capped ? 1.0f : b.scale, b.masks[r], b.mask_step);
+  const float scale = capped ? 1.0f : b.scale;
+  if (b.mask_count == 0) return ScaleAndMask(scores, keys, scale, nullptr, 0);
+  float most = ScaleAndMask(scores, keys, scale, b.masks[0].rows[r], b.masks[0].step);
+  for (int m = 1; m < b.mask_count; ++m) {
+    most = ScaleAndMask(scores, keys, 1.0f, b.masks[m].rows[r], b.masks[m].step);
+  }
+  return most;
 }
 
 void ScaleQueries(const float* x, float factor, float* to, int64_t n) {
@@ -73,7 +79,7 @@ void ScaleQueries(const float* x, float factor, float* to, int64_t n) {
 
 void WeighScores(const AttentionBlock& b) {
   const auto keys = static_cast<size_t>(b.keys);
-  const bool plain = b.masks[0] == nullptr && b.logit_cap <= 0 && b.scale > 0;
+  const bool plain = b.mask_count == 0 && b.logit_cap <= 0 && b.scale > 0;
   float most[AttentionBlock::kMaxRows];
   for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
   const int64_t pitch = ScorePitch(b.keys);
@@ -92,11 +98,13 @@ HWY_INLINE int64_t VisibleEnd(const float* mask, int64_t n) {
 }
 
 int64_t VisibleKeys(const AttentionBlock& b, int64_t keys) {
-  if (b.masks[0] == nullptr || b.mask_step == 0) return keys;
   int64_t visible = 0;
   for (int64_t r = 0; r < b.rows; ++r) {
-    const int64_t end = VisibleEnd(b.masks[r], keys);
-    if (end == 0) return keys;
+    int64_t end = keys;
+    for (int m = 0; m < b.mask_count; ++m) {
+      if (b.masks[m].step != 0) end = VisibleEnd(b.masks[m].rows[r], end);
+    }
+    if (end == 0 || end == keys) return keys;
     visible = std::max(visible, end);
   }
   return visible;

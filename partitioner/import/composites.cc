@@ -62,7 +62,7 @@ Status ImportComposite(TfLiteContext* context, const TfLiteNode& node, bool whol
   if (params == nullptr || params->name == nullptr) return InvalidArgument("has no options");
   imported.op = &DecomposedOperator();
   const kernels::NamedComposite* const known = kernels::FindComposite(params->name);
-  if (known != nullptr) {
+  if (known != nullptr && node.inputs->size <= known->max_inputs) {
     const std::span attributes(reinterpret_cast<const std::byte*>(params->attributes),
                                params->attributes_size);
     if (known->read_attributes(attributes, imported.params.data()).ok()) imported.op = known->op;

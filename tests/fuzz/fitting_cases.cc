@@ -65,7 +65,7 @@ FittingCase Attention(Random& random) {
   };
   cache(params.keys_by_rows ? order(key_heads, keys, depth) : order(key_heads, depth, keys));
   cache(order(key_heads, keys, values));
-  if (random.Chance(0.5)) {
+  for (int masks = Dim(random, 0, 2); masks > 0; --masks) {
     tester.Input(Floats(random,
                         random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys},
                                      Shape{queries, keys}}),

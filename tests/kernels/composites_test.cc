@@ -146,7 +146,7 @@ TEST_P(CompositesTest, Attention) {
     tester.Input(RandomTensor(
         random, params.keys_by_rows ? Shape{n, h, keys, depth} : Shape{n, h, depth, keys}, 1));
     tester.Input(RandomTensor(random, {n, h, keys, values}, 2));
-    if (random.Chance(0.5)) {
+    for (int masks = random.Int(0, 2); masks > 0; --masks) {
       const Shape mask = random.Pick({Shape{n, h, queries, keys}, Shape{n, 1, 1, keys},
                                       Shape{queries, keys}, Shape{n, h, 1, 1}});
       tester.Input(RandomTensor(random, mask, 3));
@@ -225,12 +225,11 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
       outside.Input(HeadsOutside(tester.inputs[i], i == 0 ? 1 : group));
       shared.Input(HeadsOutside(tester.inputs[i], 1));
     }
-    if (random.Chance(0.7)) {
-      const Shape mask = random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys}});
-      tester.Input(random.Chance(0.7) ? CausalMask(random, mask, dim(0, keys))
-                                      : RandomTensor(random, mask, 3));
-      outside.Input(tester.inputs[3]);
-      shared.Input(tester.inputs[3]);
+    for (int masks = random.Int(0, 2); masks > 0; --masks) {
+      const Shape shape = random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys}});
+      const TestTensor mask = random.Chance(0.7) ? CausalMask(random, shape, dim(0, keys))
+                                                 : RandomTensor(random, shape, 3);
+      for (OpTester* each : {&tester, &outside, &shared}) each->Input(mask);
     }
     ASSERT_TRUE(tester.Infer().ok() && outside.Infer().ok() && shared.Infer().ok());
     ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, queries, heads, values}));

@@ -221,6 +221,24 @@ TEST(ImportNodeTest, CompositesOfAKernelDoWithoutTheirDecomposition) {
   EXPECT_THAT(import().status().message(), HasSubstr("does not show its subgraphs"));
 }
 
+// A fifth operand of attention is no second mask.
+TEST(ImportNodeTest, CompositesOfMoreOperandsAreNotKnown) {
+  FakeHost host;
+  const int x = host.AddTensor({1, 1, 1, 4}), y = host.AddTensor({1, 1, 1, 4});
+  flexbuffers::Builder attributes;
+  attributes.Map([&] { attributes.Float("scale", 0.5f); });
+  attributes.Finish();
+  TfLiteStablehloCompositeParams params{};
+  params.name = "odml.scaled_dot_product_attention";
+  params.attributes = attributes.GetBuffer().data();
+  params.attributes_size = attributes.GetBuffer().size();
+  for (const size_t inputs : {size_t{4}, size_t{5}}) {
+    const int node = host.AddControlFlow(kTfLiteBuiltinStablehloComposite,
+                                         std::vector<int>(inputs, x), {y}, &params);
+    EXPECT_EQ(ImportNode(&host.context, node, false).ok(), inputs == 4);
+  }
+}
+
 // What the host's kernel runs has the operator's name, and a kernel.
 TEST(ImportNodeTest, LoopsAndBranchesAreRunByTheHostsKernels) {
   FakeHost host;
