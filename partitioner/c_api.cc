@@ -141,7 +141,7 @@ void FuseliteDelegateCancel(TfLiteDelegate* delegate) {
   if (delegate == nullptr) return;
   fuselite::partitioner::Guard(
       [&] {
-        FromHost(delegate)->state()->Cancel();
+        FromHost(delegate)->state()->kernels().Cancel();
         return Status();
       },
       [](fuselite::StatusCode, const char*) {});

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "partitioner/claim/list_writes.h"
+#include "partitioner/delegate.h"
 #include "partitioner/guard.h"
 #include "partitioner/import/host_age.h"
 #include "partitioner/import/host_call.h"
@@ -83,7 +84,7 @@ TfLiteRegistration DelegateKernel::Registration(const DelegateState& state) {
 DelegateKernel::~DelegateKernel() {
   Guard(
       [&] {
-        state_->RemoveKernel(&stop_);
+        state_->kernels().Remove(&stop_);
         FlushProfile();
         return Status();
       },
@@ -117,7 +118,7 @@ Status DelegateKernel::Read(TfLiteContext* context, const TfLiteDelegateParams& 
   compile_ = state_->CompileOptionsFor(context);
   program_ = std::make_unique<Program>(std::move(partition), variables_, loop_ != nullptr);
   if (loop_ != nullptr) condition_ = LoopTurns::ConditionOf(*loop_);
-  state_->AddKernel(context, &stop_);
+  state_->kernels().Add(context, &stop_);
   return Status();
 }
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "partitioner/delegate.h"
+#include "partitioner/delegate_state.h"
 #include "partitioner/run/loop_turns.h"
 #include "partitioner/run/program.h"
 #include "runtime/tflite/abi.h"

@@ -87,7 +87,7 @@ void DelegateKernel::FlushProfile(int first_node, Segment& segment, std::vector<
       segment.profile ? std::move(segment.profile) : Profile::For(*segment.executable);
   std::ranges::move(profile->Summarize(*segment.executable), std::back_inserter(steps));
   if (!state_->options().keep_events) return;
-  state_->AddEvents(first_node, *segment.executable, profile->Events());
+  state_->profile().AddEvents(first_node, *segment.executable, profile->Events());
 }
 
 }  // namespace fuselite::partitioner

@@ -8,7 +8,6 @@
 //
 // A masked score still is so low that its exponential is 0; a row of which all is masked has equal
 // weights while its scores are below the last place of `low`, 64 for -1e9.
-#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>

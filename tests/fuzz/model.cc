@@ -201,8 +201,8 @@ void CheckReports(const partitioner::Delegate& delegate) {
   EXPECT_TRUE(partitioner::ToJson(explanation).starts_with("{"));
   EXPECT_TRUE(partitioner::ToDot(explanation).starts_with("digraph"));
   OpeningTimes(explanation);
-  const auto profile = delegate.state()->Profile();
-  const auto events = delegate.state()->Events();
+  const auto profile = delegate.state()->profile().Times();
+  const auto events = delegate.state()->profile().Events();
   EXPECT_TRUE(delegate.state()->Profiles() || (profile.empty() && events.empty()));
 }
 

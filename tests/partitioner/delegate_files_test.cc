@@ -75,7 +75,7 @@ TEST_F(FilesTest, ProfilesAddUpForEachPartition) {
   for (int run = 0; run < 3; ++run) ASSERT_EQ(host_.Invoke(), kTfLiteOk);
   host_.DropKernels();
   std::vector<int> first_nodes;
-  for (const auto& [key, steps] : delegate_->state()->Profile()) {
+  for (const auto& [key, steps] : delegate_->state()->profile().Times()) {
     first_nodes.push_back(key.first_node);
     for (const StepTimes& step : steps) EXPECT_EQ(step.runs, 3) << step.ops;
   }

@@ -63,7 +63,7 @@ TEST(DelegateLifetimeTest, GraphsWhoseKernelsAreToComeAreKept) {
   GraphReport report;
   report.partitions.emplace_back();
   {
-    const DelegateState::KernelsToCome to_come(state, &first);
+    const LiveKernels::ToCome to_come(state.kernels(), &first);
     state.SetGraph(&first, report, {});
     state.SetGraph(&second, report, {});
     EXPECT_THAT(state.Explain().graphs, SizeIs(2));
@@ -85,7 +85,7 @@ TEST(DelegateLifetimeTest, AGraphThatIsAppliedAgainForgetsNobody) {
 TEST(DelegateLifetimeTest, CancelEndsTheRunsUnderWay) {
   Delegate delegate(OneThread());
   std::unique_ptr<FakeHost> host = Open(delegate, 50);
-  delegate.state()->Cancel();
+  delegate.state()->kernels().Cancel();
   EXPECT_EQ(host->Invoke(), tflite::kTfLiteOk) << "was not under way";
   std::atomic<bool> ended{false};
   std::thread runner([&] {
@@ -93,7 +93,7 @@ TEST(DelegateLifetimeTest, CancelEndsTheRunsUnderWay) {
     }
     ended = true;
   });
-  while (!ended) delegate.state()->Cancel();
+  while (!ended) delegate.state()->kernels().Cancel();
   runner.join();
   EXPECT_THAT(host->errors, IsEmpty());
   EXPECT_EQ(host->Invoke(), tflite::kTfLiteOk);

@@ -292,8 +292,8 @@ TEST_F(PlansTest, EventsAreKeptForWhoeverWantsThem) {
     ASSERT_EQ(host_.Prepare(), kTfLiteOk);
     ASSERT_EQ(host_.Invoke(), kTfLiteOk);
     host_.DropKernels();
-    EXPECT_THAT(delegate_->state()->Profile(), Not(IsEmpty()));
-    const std::vector<PartitionEvents> events = delegate_->state()->Events();
+    EXPECT_THAT(delegate_->state()->profile().Times(), Not(IsEmpty()));
+    const std::vector<PartitionEvents> events = delegate_->state()->profile().Events();
     ASSERT_THAT(events, SizeIs(wanted ? 1 : 0));
     if (!wanted) continue;
     EXPECT_EQ(events[0].first_node, 0);
@@ -305,7 +305,7 @@ TEST_F(PlansTest, NothingIsMeasuredForNobody) {
   Open({Layers(input_, 2)});
   ASSERT_EQ(host_.Invoke(), kTfLiteOk);
   host_.DropKernels();
-  EXPECT_THAT(delegate_->state()->Profile(), IsEmpty());
+  EXPECT_THAT(delegate_->state()->profile().Times(), IsEmpty());
 }
 
 TEST_F(PlansTest, KernelsThatWereNotMadeSayIt) {

@@ -54,7 +54,7 @@ NodeTimesUs MeasureNodes(const std::shared_ptr<const interpreter::Model>& model,
   const std::shared_ptr<partitioner::DelegateState> state = session.delegate->state();
   const partitioner::Explanation explanation = state->Explain();
   session = Session();  // its kernels hand over what they measured
-  const partitioner::ProfiledPartitions profile = state->Profile();
+  const partitioner::ProfiledPartitions profile = state->profile().Times();
   const partitioner::GraphReport* const graph = explanation.Find(subgraph);
   if (graph == nullptr) return times;
   for (const partitioner::PartitionReport& partition : graph->partitions) {

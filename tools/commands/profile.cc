@@ -83,8 +83,9 @@ Recorded Record(const Arguments& arguments) {
   session = Session();  // its kernels hand over what they recorded last
   recorded.ops = OpTimes(events, state.get());
   if (!arguments.trace.empty()) {
-    recorded.trace =
-        ChromeTrace(events, state != nullptr ? state->Events() : decltype(state->Events())());
+    const bool applied = state != nullptr;
+    recorded.trace = ChromeTrace(
+        events, applied ? state->profile().Events() : std::vector<partitioner::PartitionEvents>());
   }
   return recorded;
 }

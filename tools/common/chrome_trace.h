@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "interpreter/subgraph.h"
-#include "partitioner/delegate.h"
+#include "partitioner/report/run_profile.h"
 
 namespace fuselite::tools {
 

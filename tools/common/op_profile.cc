@@ -145,7 +145,7 @@ void PrintSummary(const std::vector<OpTime>& ops, std::ostream& out) {
 std::vector<OpTime> OpTimes(const std::vector<interpreter::NodeEvent>& events,
                             const partitioner::DelegateState* state) {
   std::vector<OpTime> ops = NodeTimes(events);
-  return state == nullptr ? ops : WithSteps(ops, state->Profile());
+  return state == nullptr ? ops : WithSteps(ops, state->profile().Times());
 }
 
 void PrintOpProfile(const std::vector<OpTime>& ops, std::ostream& out) {

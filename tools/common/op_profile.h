@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "interpreter/subgraph.h"
-#include "partitioner/delegate.h"
+#include "partitioner/delegate_state.h"
 
 namespace fuselite::tools {
 

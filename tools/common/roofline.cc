@@ -225,7 +225,7 @@ Roofline MakeRoofline(const partitioner::DelegateState& state, double run_second
   roofline.peaks = MeasurePeaks(explanation.options.isa, roofline.threads);
   // Between two uses of a constant the others are read: they are where all of them fit.
   const double constants_rate = roofline.peaks.BandwidthFor(constants);
-  for (const auto& [key, times] : state.Profile()) {
+  for (const auto& [key, times] : state.profile().Times()) {
     const partitioner::GraphReport* const graph = explanation.Find(key.graph);
     if (graph == nullptr) continue;
     const auto partition = std::ranges::find(

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "partitioner/delegate.h"
+#include "partitioner/delegate_state.h"
 #include "runtime/cpu/isa.h"
 
 namespace fuselite::tools {

@@ -112,7 +112,7 @@ Status CancelRuns(const StressContext& context, const std::string& expected, int
   FUSELITE_ASSIGN_OR_RETURN(Session session, OpenSubject(context));
   std::atomic<bool> done = false;
   std::thread canceller([&] {
-    while (!done) session.delegate->state()->Cancel();
+    while (!done) session.delegate->state()->kernels().Cancel();
   });
   Status wrong;
   for (int run = 0; run < runs && wrong.ok(); ++run) {
