@@ -195,7 +195,10 @@ const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile
       to += count * form.formed_bytes;
     }
   });
-  return formed - first - p.left_at;
+  // Rows are addressed from the first of all, which lies in front of the formed ones where a block
+  // begins later: no pointer into their memory, so that it is computed as a number.
+  const auto at = reinterpret_cast<uintptr_t>(formed) - static_cast<uintptr_t>(first + p.left_at);
+  return reinterpret_cast<const std::byte*>(at);
 }
 
 void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) const {
