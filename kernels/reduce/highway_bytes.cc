@@ -7,8 +7,7 @@
 #include <limits>
 
 #include "kernels/make_kernel.h"
-#include "kernels/reduce/reduce.h"
-#include "kernels/reduce/rescale.h"
+#include "kernels/reduce/byte_reduction.h"
 #include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -17,27 +16,10 @@
 #include <hwy/highway.h>
 
 #include "kernels/reduce/byte_columns-inl.h"
+#include "kernels/reduce/byte_totals-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/row_bytes-inl.h"
-#include "kernels/simd_math/uniform_scale-inl.h"
-
-#ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_BYTES_ONCE_
-#define FUSELITE_KERNELS_REDUCE_HIGHWAY_BYTES_ONCE_
-namespace fuselite::kernels {
-
-// Outputs of a unit: enough that a row of channels is read once, and short sums are rescaled
-// together.
-constexpr int64_t kByteBlock = 256;
-
-struct ByteReduction {
-  ReduceKind kind;
-  uint8_t flip;  // 0x80 where the values are signed
-  Rescale rescale;
-};
-
-}  // namespace fuselite::kernels
-#endif
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -189,35 +171,6 @@ HWY_INLINE void ReduceRunsTo(const ByteReduction& f, const ReducePlan& plan, con
               : ExtremesOfRuns<kMax, uint8_t>(plan, in, first, out, n);
 }
 
-// Rescale, of sums of bytes that were read `flip` higher.
-HWY_INLINE void RescaleSums(const Rescale& r, const uint32_t* sums, uint8_t* out, uint8_t flip,
-                            int64_t terms, size_t n) {
-  const UniformScale::D d;
-  const hn::Rebind<uint8_t, UniformScale::D> narrow;
-  const UniformScale scale(r.multiplier, r.shift);
-  const auto zero_points = hn::Set(d, static_cast<int32_t>(r.input_zero_points + flip * terms));
-  const auto zero_point = hn::Set(d, r.zero_point);
-  const auto min = hn::Set(d, r.min), max = hn::Set(d, r.max);
-  const auto low_byte = hn::Set(hn::RebindToUnsigned<UniformScale::D>(), 0xFF);
-  const size_t lanes = hn::Lanes(d);
-  for (size_t i = 0; i < n; i += lanes) {
-    const auto sum = hn::LoadU(d, reinterpret_cast<const int32_t*>(sums) + i);
-    const auto scaled = hn::Add(scale(hn::Sub(sum, zero_points)), zero_point);
-    const auto clamped = hn::Min(hn::Max(scaled, min), max);
-    const auto bytes = hn::BitCast(
-        d, hn::And(hn::BitCast(hn::RebindToUnsigned<UniformScale::D>(), clamped), low_byte));
-    StoreUpTo(hn::DemoteTo(narrow, bytes), narrow, out + i, n - i);
-  }
-}
-
-HWY_INLINE void FlipTo(const uint8_t* totals, uint8_t flip, uint8_t* out, size_t n) {
-  const ByteTag d;
-  const auto sign = hn::Set(d, flip);
-  for (size_t i = 0; i < n; i += hn::Lanes(d)) {
-    StoreUpTo(hn::Xor(hn::Load(d, totals + i), sign), d, out + i, n - i);
-  }
-}
-
 // Sums of so few bytes that vectors would take longer to set up than the additions take.
 constexpr int64_t kFewBytes = 96;
 
@@ -352,6 +305,9 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
                                 sums ? MakeRescale(op, plan.terms()) : Rescale{}};
   if (sums && !along_runs && plan.lanes < kFewLanes && plan.outer > 1) {
     return MakeSumsOfOuters(plan, reduction, context.isa);
+  }
+  if (const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan)) {
+    return MakeReduceGroups(*grouped, reduction, context.isa);
   }
   const int64_t along = along_runs ? plan.outer : plan.lanes;
   const int64_t blocks = (along + kByteBlock - 1) / kByteBlock;

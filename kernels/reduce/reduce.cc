@@ -108,6 +108,11 @@ OperatorDef MakeReduce(std::string_view name, int code, int max_version,
   return def;
 }
 
+// Longer groups fill vectors of their own.
+constexpr int64_t kMostInGroup = 64;
+// Fewer rows do not repay going over their columns twice.
+constexpr int64_t kFewRows = 4;
+
 }  // namespace
 
 ReduceKind ReduceKindOf(const OperatorDef& op) {
@@ -163,6 +168,23 @@ ReducePlan PlanReduce(const OpDescription& op) {
   if (plan.run_count == 0) plan.runs = 0;
   for (const auto& dim : plan.reduced) plan.runs *= dim.size;
   return plan;
+}
+
+std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan) {
+  if (!AlongRuns(plan) || plan.runs < kFewRows || plan.run_count > kMostInGroup) {
+    return std::nullopt;
+  }
+  if (plan.kept.empty() || plan.kept.back().stride != plan.run_count) return std::nullopt;
+  GroupedColumns grouped{plan, plan.run_count};
+  ReducePlan& columns = grouped.columns;
+  columns.lanes = columns.kept.back().size * plan.run_count;
+  columns.outer /= columns.kept.back().size;
+  columns.kept.pop_back();
+  columns.run_count = columns.reduced.back().size;
+  columns.run_stride = columns.reduced.back().stride;
+  columns.runs /= columns.run_count;
+  columns.reduced.pop_back();
+  return grouped;
 }
 
 Result<ScaledProduct> MakeScaledProduct(const OpDescription& op) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "kernels/numbers/quantization.h"
@@ -64,6 +65,15 @@ ReducePlan PlanReduce(const OpDescription& op);
 
 // Whether an output's terms lie side by side, rather than outputs.
 inline bool AlongRuns(const ReducePlan& plan) { return plan.lanes == 1 && plan.run_stride == 1; }
+
+// Where the terms of neighbouring outputs lie side by side, a few of each, and repeat in rows, as
+// those of group normalization do (axes 1, 2 and 4 of [1, 32, 32, 32, 4]): the columns of whole
+// rows, of which each output has `group`. nullopt for other plans.
+struct GroupedColumns {
+  ReducePlan columns;  // one output for each column
+  int64_t group = 1;
+};
+std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan);
 
 // REDUCE_PROD of quantized values: scaled by the n-th root of what the product of n factors needs,
 // after every factor but the first, and once more at the end.
