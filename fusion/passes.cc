@@ -53,6 +53,7 @@ constexpr RewriteFunction kRewrites[] = {
     SplitUniformChannels,     //
     FoldScaleAfter,           //
     FoldScaleBefore,          //
+    DrawOutOperand,           //
     ShareEqual,               //
     FuseIntoTail,             //
     GateIntoWeights,          //

@@ -150,6 +150,10 @@ bool DropShiftOfScores(Graph&, NodeId, RewriteContext&);
 // with SUB of large numbers -> ADD of a mask.
 bool MaskByAddition(Graph&, NodeId, RewriteContext&);
 
+// An operand with one value for each row of a few elements, the same for many such rows, is drawn
+// out to whole rows.
+bool DrawOutOperand(Graph&, NodeId, RewriteContext&);
+
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 
