@@ -188,15 +188,32 @@ Shape ShapeOfSum(const Graph& graph, const std::vector<ValueId>& masks) {
   return sum;
 }
 
-// The masks, the last one first, as the kernel adds them one after the other. What hides scores
-// comes last in models, and is so large that a sum with it rounds off what comes before it: where
-// that is known only at run time it is a mask of its own, and the others are one.
-std::vector<std::vector<ValueId>> InGroups(const Graph& graph, std::vector<ValueId> masks) {
-  if (masks.empty()) return {};
+// Masks, the last one first, whose sums the kernel adds one after the other.
+using MaskGroups = std::vector<std::vector<ValueId>>;
+
+// In which groups the kernel may add the masks, the best ones first. What hides scores comes last
+// in models, and is so large that a sum with it rounds off what comes before it: where that is
+// known only at run time it is a mask of its own, and the others are one. But the kernel takes no
+// mask that repeats along dimensions between those that it has (over windows, not over heads);
+// their sum may have all of them.
+std::vector<MaskGroups> GroupingsOf(const Graph& graph, const std::vector<ValueId>& masks) {
+  if (masks.empty()) return {MaskGroups{}};
   const bool known =
       std::ranges::all_of(masks, [&](ValueId mask) { return graph.value(mask).info.constant(); });
-  if (known || masks.size() == 1) return {std::move(masks)};
-  return {{masks.begin() + 1, masks.end()}, {masks[0]}};
+  if (known || masks.size() == 1) return {MaskGroups{masks}};
+  return {MaskGroups{{masks.begin() + 1, masks.end()}, {masks[0]}}, MaskGroups{masks}};
+}
+
+// `op`, attention without masks, with the groups' sums over heads of `rank` dimensions.
+kernels::OpDescription WithMasks(const Graph& graph, kernels::OpDescription op,
+                                 const MaskGroups& groups, int rank) {
+  for (const std::vector<ValueId>& group : groups) {
+    TensorInfo sum = graph.value(group[0]).info;
+    sum.shape = WithRank(ShapeOfSum(graph, group), rank);
+    sum.data = nullptr;
+    op.inputs.push_back(std::move(sum));
+  }
+  return op;
 }
 
 // What the masks, times `scale`, add to scores of `rank`, from the first one on; made before `at`.
@@ -241,20 +258,17 @@ bool RecognizeAttention(Graph& graph, NodeId id, RewriteContext& context) {
   for (int i = 0; i < 3; ++i) op.inputs[i].shape = (*shapes)[i];
   op.outputs[0].shape = (*shapes)[3];
   const int rank = match.heads.rank();
-  const std::vector<std::vector<ValueId>> groups = InGroups(graph, match.masks);
-  for (const std::vector<ValueId>& group : groups) {
-    TensorInfo sum = graph.value(group[0]).info;
-    sum.shape = WithRank(ShapeOfSum(graph, group), rank);
-    sum.data = nullptr;
-    op.inputs.push_back(std::move(sum));
-  }
-  if (!context.AcceptsComposite(op)) return false;
+  const std::vector<MaskGroups> groupings = GroupingsOf(graph, match.masks);
+  const auto groups = std::ranges::find_if(groupings, [&](const MaskGroups& each) {
+    return context.AcceptsComposite(WithMasks(graph, op, each, rank));
+  });
+  if (groups == groupings.end()) return false;
   std::vector<NodeId> replaced = match.nodes;
   replaced.push_back(id);
   node.host_nodes = MergeHostNodes(graph, replaced);
   context.Record("recognize attention", node.host_nodes);
   for (const NodeId other : match.nodes) graph.Remove(other);
-  for (const std::vector<ValueId>& group : groups) {
+  for (const std::vector<ValueId>& group : *groups) {
     node.inputs.push_back(SumOfMasks(graph, id, group, match.mask_scale, rank, node.host_nodes));
   }
   Place(graph, id, std::move(node), *shapes);
