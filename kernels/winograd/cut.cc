@@ -80,6 +80,11 @@ Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& num
              (vectors_in * InputCycles(cut.tile) + vectors_out * output);
 }
 
+WinogradAxis AxisOf(const WindowAxis& axis, const WinogradTile& tile) {
+  const int64_t of_each = CeilDiv(CeilDiv(axis.output, axis.dilation), tile.outputs);
+  return {.tiles = of_each * axis.dilation, .dilation = static_cast<int>(axis.dilation)};
+}
+
 // Blocks of nearly equal size that fit the cache and are enough for all threads.
 void ChooseBlocks(int threads, WinogradCut* cut) {
   const int64_t tile_bytes =
@@ -108,7 +113,8 @@ int64_t WinogradCut::sums_bytes() const {
 ProductProblem WinogradProduct(const WinogradCut& cut, int64_t channels) {
   ProductProblem problem;
   problem.name = internal::Join("conv winograd ", cut.tile.outputs, 'x', cut.tile.outputs,
-                                cut.tile.stride == 2 ? " stride 2" : "");
+                                cut.tile.stride == 2 ? " stride 2" : "",
+                                cut.y.dilation > 1 || cut.x.dilation > 1 ? " dilated" : "");
   problem.grid = {.line_rows = cut.block_tiles, .lines_per_image = 1, .images = 1};
   problem.left = DenseSteps(problem.grid, cut.channels_in * cut.value_bytes);
   problem.out = DenseSteps(problem.grid, 1);
@@ -121,14 +127,13 @@ ProductProblem WinogradProduct(const WinogradCut& cut, int64_t channels) {
 
 WinogradCut CutForWinograd(const ProductDescription& conv, const WinogradNumbers& numbers,
                            const WinogradTile& tile, int threads) {
-  const auto& [y, x] = conv.padding;
   WinogradCut cut{.tile = tile,
                   .value_bytes = numbers.bytes,
                   .channels_in = conv.channels_in,
                   .channels_out = conv.channels_out,
-                  .tiles_y = CeilDiv(y.output, tile.outputs),
-                  .tiles_x = CeilDiv(x.output, tile.outputs)};
-  cut.tiles = conv.images * cut.tiles_y * cut.tiles_x;
+                  .y = AxisOf(conv.padding.y, tile),
+                  .x = AxisOf(conv.padding.x, tile)};
+  cut.tiles = conv.images * cut.y.tiles * cut.x.tiles;
   // Chunks of nearly equal size, of whole cache lines.
   const int64_t chunks = CeilDiv(conv.channels_out, kChunkChannels);
   cut.chunk_channels =

@@ -28,6 +28,21 @@ inline constexpr WinogradTile kFloatTiles[] = {{2, 1}, {4, 1}, {2, 2}};
 // themselves, be they of 3 or of 16 channels (Zen 3): those of 3 are faster without.
 inline constexpr WinogradNumbers kWinogradFloats = {.tiles = kFloatTiles, .sum_cycles = 3};
 
+// The tiles along an axis. With a dilation of d the outputs whose numbers have the same remainder
+// by d are a convolution without one: the tiles of remainder 0 come first, then those of 1, and so
+// on, as many of each.
+struct WinogradAxis {
+  int64_t tiles = 0;
+  int dilation = 1;
+
+  // The first output of a tile of `outputs`, which are `dilation` apart.
+  int64_t FirstOutput(int64_t tile, int outputs) const {
+    if (dilation == 1) return tile * outputs;
+    const int64_t of_each = tiles / dilation;
+    return tile / of_each + tile % of_each * outputs * dilation;
+  }
+};
+
 // Tiles of outputs, in the order of images, rows and columns, come in blocks; channels of the
 // output in chunks. A unit of work is a block times a chunk, and chunks run fastest: a block's
 // inputs are transformed once for the chunks that follow each other and stay in the cache, as do
@@ -36,9 +51,10 @@ struct WinogradCut {
   WinogradTile tile;
   int64_t value_bytes = sizeof(float);  // WinogradNumbers::bytes
   int64_t channels_in = 0, channels_out = 0;
-  int64_t tiles_y = 0, tiles_x = 0, tiles = 0;  // of an image, and of all together
-  int64_t block_tiles = 0;                      // the last block may have fewer
-  int64_t chunk_channels = 0;                   // the last chunk may have fewer
+  WinogradAxis y, x;           // of an image
+  int64_t tiles = 0;           // of all together
+  int64_t block_tiles = 0;     // the last block may have fewer
+  int64_t chunk_channels = 0;  // the last chunk may have fewer
 
   int64_t blocks() const { return (tiles + block_tiles - 1) / block_tiles; }
   int64_t chunks() const { return (channels_out + chunk_channels - 1) / chunk_channels; }

@@ -71,7 +71,7 @@ void IntegerWinogradKernel::Finish(const KernelArgs& args, const Tiles& tiles, i
     transforms_->output(tile);
   }
   ForCommonRows(tiles, [&](const CommonRow& common) {
-    const int64_t pixel = common.i * row_pixels() + (common.tile - tiles.first) * 2;
+    const int64_t pixel = common.i * row_pixels() + (common.tile - tiles.first) * 2 + common.j;
     StoreRows(args, {.sums = outputs + pixel * channels,
                      .row = common.row,
                      .rows = common.rows,

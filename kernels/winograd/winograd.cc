@@ -62,8 +62,10 @@ class FloatWinograd final : public WinogradKernel {
       tile.sums = reinterpret_cast<const float*>(sums);
       const Place place = PlaceOf(t);
       float** pixel = tile.pixels;
-      for (int64_t oy = place.y; oy < place.y + cut().tile.outputs; ++oy) {
-        for (int64_t ox = place.x; ox < place.x + cut().tile.outputs; ++ox) {
+      for (int i = 0; i < cut().tile.outputs; ++i) {
+        const int64_t oy = place.y + i * cut().y.dilation;
+        for (int j = 0; j < cut().tile.outputs; ++j) {
+          const int64_t ox = place.x + j * cut().x.dilation;
           const bool wanted = oy < y.output && ox < x.output;
           *pixel++ = wanted ? OutputAt(args, RowOf(place.image, oy, ox), channel) : unwanted;
         }

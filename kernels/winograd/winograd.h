@@ -8,7 +8,7 @@
 namespace fuselite::kernels {
 
 // The convolution with another order of sums than a plain product's, so not for precision=strict.
-// float32, 3x3 windows of stride 1 or 2 without dilation or groups, constant filters. Refuses,
+// float32, 3x3 windows of stride 1, also dilated, or 2, without groups, constant filters. Refuses,
 // besides, where a plain product is estimated to take less time. `plain` makes the micro-kernel of
 // that product.
 Result<KernelPlan> PlanWinograd(const OpDescription& op, const PlanContext& context,

@@ -141,10 +141,10 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
     const std::byte* pixels[kMaxWinogradTerms];
     const std::byte** pixel = pixels;
     for (int i = 0; i < inputs; ++i) {
-      const int64_t iy = place.y * stride - y.before + i;
+      const int64_t iy = place.y * stride - y.before + i * cut_.y.dilation;
       const bool inside = iy >= 0 && iy < y.input;
       for (int j = 0; j < inputs; ++j) {
-        const int64_t ix = place.x * stride - x.before + j;
+        const int64_t ix = place.x * stride - x.before + j * cut_.x.dilation;
         *pixel++ = inside && ix >= 0 && ix < x.input ? image + iy * memory_.row + ix * memory_.pixel
                                                      : sides_.padding.data();
       }
@@ -181,8 +181,12 @@ Result<ProductDescription> DescribeWinograd(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(ProductDescription conv, op.op->product(op));
   const auto& [y, x] = conv.padding;
   for (const WindowAxis& axis : {y, x}) {
-    if (axis.filter == kWinogradFilter && axis.dilation == 1) continue;
-    return Unsupported("Winograd's algorithm is for 3x3 windows");
+    if (axis.filter != kWinogradFilter) {
+      return Unsupported("Winograd's algorithm is for 3x3 windows");
+    }
+    if (axis.dilation != 1 && axis.stride != 1) {
+      return Unsupported("there is no Winograd's algorithm for dilation with a stride");
+    }
   }
   const auto steps = [&, &x = x](const WinogradTile& tile) { return tile.stride == x.stride; };
   if (y.stride != x.stride || std::ranges::none_of(tiles, steps)) {

@@ -63,9 +63,9 @@ class WinogradKernel : public PhasedKernel {
   const Window& window() const { return sides_.window; }
   const WinogradCut& cut() const { return cut_; }
   Place PlaceOf(int64_t tile) const {
-    const int64_t row = tile / cut_.tiles_x;
-    return {row / cut_.tiles_y, row % cut_.tiles_y * cut_.tile.outputs,
-            tile % cut_.tiles_x * cut_.tile.outputs};
+    const int64_t row = tile / cut_.x.tiles;
+    return {row / cut_.y.tiles, cut_.y.FirstOutput(row % cut_.y.tiles, cut_.tile.outputs),
+            cut_.x.FirstOutput(tile % cut_.x.tiles, cut_.tile.outputs)};
   }
   // Pixels of the output, as its tail counts them.
   int64_t RowOf(int64_t image, int64_t oy, int64_t ox) const {
@@ -76,20 +76,30 @@ class WinogradKernel : public PhasedKernel {
   }
 
   // Rows of outputs that tiles next to each other have in common: `rows` pixels from `row` on,
-  // which are those of row `i` of the tiles from `tile` on.
+  // which are those of row `i` of the tiles from `tile` on, from column `j` of the first one on.
   struct CommonRow {
-    int64_t tile, i, row, rows;
+    int64_t tile, i, j, row, rows;
   };
   template <class Use>
   void ForCommonRows(const Tiles& tiles, Use use) const {
+    const int outputs = cut_.tile.outputs;
     for (int64_t first = tiles.first; first < tiles.last;) {
-      const int64_t next = std::min(tiles.last, (first / cut_.tiles_x + 1) * cut_.tiles_x);
+      const int64_t end = std::min(tiles.last, (first / cut_.x.tiles + 1) * cut_.x.tiles);
       const Place place = PlaceOf(first);
-      const int64_t rows =
-          std::min<int64_t>((next - first) * cut_.tile.outputs, window().x.output - place.x);
-      const int64_t last = std::min<int64_t>(cut_.tile.outputs, window().y.output - place.y);
-      for (int64_t i = 0; i < last; ++i) {
-        use(CommonRow{first, i, RowOf(place.image, place.y + i, place.x), rows});
+      const bool dilated = cut_.x.dilation > 1;
+      const int64_t next = dilated ? first + 1 : end;
+      const int64_t pixels = window().x.output - place.x;
+      for (int64_t i = 0; i < outputs; ++i) {
+        const int64_t oy = place.y + i * cut_.y.dilation;
+        if (oy >= window().y.output) break;
+        const int64_t row = RowOf(place.image, oy, place.x);
+        if (!dilated) {
+          use(CommonRow{first, i, 0, row, std::min((next - first) * outputs, pixels)});
+          continue;
+        }
+        for (int64_t j = 0; j < outputs && j * cut_.x.dilation < pixels; ++j) {
+          use(CommonRow{first, i, j, row + j * cut_.x.dilation, 1});
+        }
       }
       first = next;
     }
@@ -130,7 +140,7 @@ class WinogradKernel : public PhasedKernel {
 };
 
 // The convolution, where the algorithm computes such with one of the tiles: 3x3 windows of a tile's
-// stride without dilation or groups, constant filters.
+// stride without groups, without dilation where that is not 1, constant filters.
 Result<ProductDescription> DescribeWinograd(const OpDescription& op,
                                             std::span<const WinogradTile> tiles);
 

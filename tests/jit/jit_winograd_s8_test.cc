@@ -2,6 +2,7 @@
 #include "jit/product/winograd.h"
 #include "tests/jit/int8_cases.h"
 #include "tests/jit/winograd_cases.h"
+#include "tests/kernels/winograd_cases.h"
 
 namespace fuselite::jit::testing {
 namespace {
@@ -11,6 +12,7 @@ using kernels::Conv2DParams;
 using kernels::testing::Activations;
 using kernels::testing::QuantizedWeights;
 using kernels::testing::RandomClampOrNone;
+using kernels::testing::RandomDilation;
 using kernels::testing::RandomQuantizedCase;
 using kernels::testing::WeightsQuantization;
 
@@ -21,7 +23,9 @@ OpTester RandomCase(Random& random, Shape image, int32_t channels_out) {
   auto& params = tester.params<Conv2DParams>();
   RandomWindow(random, params);
   params.activation = RandomClampOrNone(random);
-  params.stride_h = params.stride_w = params.dilation_h = params.dilation_w = 1;
+  params.stride_h = params.stride_w = 1;
+  params.dilation_h = RandomDilation(random, image[1]);
+  params.dilation_w = RandomDilation(random, image[2]);
   const int32_t channels_in = image.dim(-1);
   const QuantizedCase c = RandomQuantizedCase(random, kBytes.types, int64_t{9} * channels_in);
   tester.Input(Activations(c, random, image))
@@ -41,6 +45,8 @@ TEST(JitWinogradS8Test, IsForWhatItMakesFaster) {
     Random random(1);
     OpTester tester = RandomCase(random, image, channels_out);
     tester.params<Conv2DParams>().padding = kernels::Padding::kSame;
+    tester.params<Conv2DParams>().dilation_h = 1;
+    tester.params<Conv2DParams>().dilation_w = 1;
     tester.params<Conv2DParams>().extra_padding = {};
     EXPECT_TRUE(tester.Infer().ok());
     auto plan = PlanWinogradS8(tester.op, {.isa = isa});

@@ -57,11 +57,13 @@ TEST(JitWinogradTest, ErrsAFewHundredthsOfTheBound) {
 
 TEST(JitWinogradTest, IsForWhatItMakesFaster) {
   const auto build = [](Shape image, int32_t channels_out, kernels::Precision precision,
-                        int32_t stride = 1) {
+                        int32_t stride = 1, int32_t dilation = 1) {
     Random random(1);
     OpTester tester = kernels::testing::RandomWinogradCase(random, image, channels_out, stride);
-    tester.params<Conv2DParams>().padding = kernels::Padding::kSame;
-    tester.params<Conv2DParams>().extra_padding = {};
+    auto& params = tester.params<kernels::Conv2DParams>();
+    params.padding = kernels::Padding::kSame;
+    params.extra_padding = {};
+    params.dilation_h = params.dilation_w = dilation;
     EXPECT_TRUE(tester.Infer().ok());
     auto plan = PlanWinogradF32(tester.op, {.isa = Isa::kAvx2, .precision = precision});
     return plan.ok() ? std::string(plan->kernel().name()) : plan.status().ToString();
@@ -72,6 +74,11 @@ TEST(JitWinogradTest, IsForWhatItMakesFaster) {
   EXPECT_THAT(build({1, 7, 7, 512}, 512, Precision::kDefault), HasSubstr("winograd 2x2"));
   EXPECT_THAT(build({1, 56, 56, 128}, 256, Precision::kDefault, 2),
               HasSubstr("winograd 2x2 stride 2"));
+  EXPECT_THAT(build({1, 28, 28, 128}, 128, Precision::kDefault, 1, 2),
+              HasSubstr("winograd 4x4 dilated"));
+  // A few outputs for each remainder fill no tiles.
+  EXPECT_THAT(build({1, 9, 9, 128}, 128, Precision::kDefault, 1, 8), HasSubstr("longer than a"));
+  EXPECT_THAT(build({1, 28, 28, 64}, 64, Precision::kDefault, 2, 2), HasSubstr("with a stride"));
   EXPECT_THAT(build({1, 56, 56, 16}, 32, Precision::kDefault, 2), HasSubstr("longer than a plain"));
   EXPECT_THAT(build({1, 56, 56, 64}, 64, Precision::kDefault, 3), HasSubstr("strides of 3 and 3"));
   EXPECT_THAT(build({1, 56, 56, 64}, 64, Precision::kStrict), HasSubstr("strict"));

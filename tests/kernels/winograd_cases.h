@@ -1,12 +1,19 @@
 // Convolutions that Winograd's algorithm computes.
 #pragma once
 
+#include <algorithm>
 #include <random>
 
 #include "kernels/conv2d/conv2d.h"
 #include "tests/kernels/product_cases.h"
 
 namespace fuselite::kernels::testing {
+
+// Mostly none, up to a window as large as `size`.
+inline int32_t RandomDilation(Random& random, int32_t size) {
+  const int64_t most = std::max(1, (size - 1) / 2);
+  return static_cast<int32_t>(random.Pick<int64_t>({1, 1, random.Int(1, most)}));
+}
 
 // A 3x3 convolution over n images of h x w, with everything but the stride at random.
 inline OpTester RandomWinogradCase(Random& random, Shape image, int32_t channels_out,
@@ -15,7 +22,8 @@ inline OpTester RandomWinogradCase(Random& random, Shape image, int32_t channels
   auto& params = tester.params<Conv2DParams>();
   RandomWindow(random, params);
   params.stride_h = params.stride_w = stride;
-  params.dilation_h = params.dilation_w = 1;
+  params.dilation_h = stride == 1 ? RandomDilation(random, image[1]) : 1;
+  params.dilation_w = stride == 1 ? RandomDilation(random, image[2]) : 1;
   const int32_t channels_in = image.dim(-1);
   tester.Input(RandomFloats(random, image, RandomPitch(random, channels_in)));
   AddWeights(tester, random, {channels_out, 3, 3, channels_in}, channels_out,

@@ -45,12 +45,14 @@ TEST(WinogradTest, ErrsAFewHundredthsOfTheBound) {
 TEST(WinogradTest, IsForWhatItMakesFaster) {
   const Isa isa = RunnableIsas().back();
   if (FindWinogradTransforms({}, isa) == nullptr) GTEST_SKIP() << "this machine has no vectors";
-  const auto name = [&](Shape image, int32_t channels_out, Precision precision,
-                        int32_t stride = 1) {
+  const auto name = [&](Shape image, int32_t channels_out, Precision precision, int32_t stride = 1,
+                        int32_t dilation = 1) {
     Random random(1);
     OpTester tester = RandomWinogradCase(random, image, channels_out, stride);
-    tester.params<Conv2DParams>().padding = Padding::kSame;
-    tester.params<Conv2DParams>().extra_padding = {};
+    auto& params = tester.params<Conv2DParams>();
+    params.padding = Padding::kSame;
+    params.extra_padding = {};
+    params.dilation_h = params.dilation_w = dilation;
     EXPECT_TRUE(tester.Infer().ok());
     for (const Candidate& candidate : tester.op.op->candidates) {
       const auto plan = candidate.Plan(tester.op, {.isa = isa, .precision = precision});
@@ -63,6 +65,9 @@ TEST(WinogradTest, IsForWhatItMakesFaster) {
   EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kDefault), HasSubstr("winograd 4x4"));
   EXPECT_THAT(name({1, 56, 56, 128}, 256, Precision::kDefault, 2),
               HasSubstr("winograd 2x2 stride 2"));
+  EXPECT_THAT(name({1, 28, 28, 128}, 128, Precision::kDefault, 1, 2),
+              HasSubstr("winograd 4x4 dilated"));
+  EXPECT_THAT(name({1, 28, 28, 64}, 64, Precision::kDefault, 2, 2), Not(HasSubstr("winograd")));
   EXPECT_THAT(name({1, 56, 56, 128}, 256, Precision::kDefault, 3), Not(HasSubstr("winograd")));
   EXPECT_THAT(name({1, 56, 56, 64}, 64, Precision::kStrict), Not(HasSubstr("winograd")));
   EXPECT_THAT(name({1, 56, 56, 3}, 8, Precision::kDefault), Not(HasSubstr("winograd")));
