@@ -1,4 +1,5 @@
 #include "kernels/conv2d/conv2d.h"
+#include "kernels/conv2d/parts.h"
 #include "kernels/product/description.h"
 #include "kernels/rows/along_one_line.h"
 
@@ -18,6 +19,9 @@ Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op) {
   product.pixel_pitch = op.inputs[0].pitch();
   product.groups = shape.groups;
   product.parts = {{.window = window}};
+  if (shape.groups == 1 && op.inputs[1].constant()) {
+    product.parts = PartsByTaps(window, shape.batch, shape.channels_in);
+  }
   product.out_height = window.y.output;
   product.out_width = window.x.output;
   product.channels_out = shape.channels_out;

@@ -46,6 +46,17 @@ double TransformedVectors(int64_t channels, int64_t lanes) {
 
 double WeightCycles(int64_t bytes) { return static_cast<double>(bytes) / kWeightBytesPerCycle; }
 
+// Which part of the taps plain products compute.
+double ComputedTaps(const ProductDescription& conv) {
+  double taps = 0;
+  for (const ProductPart& part : conv.parts) {
+    const auto& [y, x] = part.window;
+    taps += static_cast<double>(part.window.taps()) * y.output * x.output;
+  }
+  const auto& [y, x] = conv.padding;
+  return taps / (static_cast<double>(conv.padding.taps()) * y.output * x.output);
+}
+
 Result<double> PlainCycles(const ProductDescription& conv,
                            const MakeWinogradMicroKernel& micro_kernel) {
   const auto& [y, x] = conv.padding;
@@ -56,7 +67,8 @@ Result<double> PlainCycles(const ProductDescription& conv,
   depth.outer = y.filter;
   depth.runs = {{0, int64_t{x.filter} * conv.channels_in}};
   FUSELITE_ASSIGN_OR_RETURN(const auto kernel, micro_kernel(depth, problem));
-  return ProductCycles(*kernel, x.output, problem.grid.lines(), conv.channels_out) +
+  return ComputedTaps(conv) *
+             ProductCycles(*kernel, x.output, problem.grid.lines(), conv.channels_out) +
          WeightCycles(kernel->row_bytes() * conv.channels_out);
 }
 

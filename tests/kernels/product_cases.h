@@ -57,6 +57,17 @@ void MakeColumn(Random& random, Params& params, int32_t& filter_w, int32_t& w) {
                              : ExtraPadding{};
 }
 
+// Makes a window of three taps so far apart that many of them meet padding: they are left out of
+// products (kernels/conv2d/parts.h).
+template <class Params>
+void MakeFarDilated(Random& random, Params& params, int32_t& filter_h, int32_t& filter_w) {
+  filter_h = filter_w = 3;
+  params.padding = Padding::kSame;
+  params.stride_h = params.stride_w = 1;
+  params.dilation_h = static_cast<int32_t>(random.Int(1, 7));
+  params.dilation_w = static_cast<int32_t>(random.Int(4, 7));
+}
+
 // `groups` of `group_in` inputs and `group_out` outputs.
 inline OpTester RandomConv2DOf(Random& random, const ProductCases& cases, int32_t groups,
                                int32_t group_in, int32_t group_out) {
@@ -74,6 +85,7 @@ inline OpTester RandomConv2DOf(Random& random, const ProductCases& cases, int32_
   const auto h = static_cast<int32_t>(random.Int(8, 17));
   auto w = static_cast<int32_t>(random.Int(7, 17));
   if (random.Chance(0.15)) MakeColumn(random, params, filter_w, w);
+  if (w > 1 && random.Chance(0.2)) MakeFarDilated(random, params, filter_h, filter_w);
   const int32_t channels_in = group_in * groups, channels_out = group_out * groups;
   tester.Input(RandomFloats(random, {n, h, w, channels_in}, RandomPitch(random, channels_in)));
   AddWeights(tester, random, {channels_out, filter_h, filter_w, group_in}, channels_out, cases);

@@ -148,6 +148,7 @@ inline OpTester RandomQuantizedConv2DOf(Random& random, const QuantizedProductCa
   const auto h = static_cast<int32_t>(random.Int(8, 17));
   auto w = static_cast<int32_t>(random.Int(8, 17));
   if (random.Chance(0.15)) MakeColumn(random, params, filter_w, w);
+  if (w > 1 && random.Chance(0.2)) MakeFarDilated(random, params, filter_h, filter_w);
   const Shape image = {images, h, w, group_in * groups};
   const QuantizedCase c =
       RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w * group_in);
