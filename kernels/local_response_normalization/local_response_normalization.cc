@@ -1,5 +1,5 @@
-// LOCAL_RESPONSE_NORMALIZATION: x[c] * (bias + alpha * sum of x[k]^2)^-beta, over the channels k
-// from c - radius up to but without c + radius: TFLite's reference leaves out the last one.
+#include "kernels/local_response_normalization/local_response_normalization.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -10,10 +10,6 @@
 namespace fuselite::kernels {
 namespace {
 
-struct LocalResponseParams {
-  int32_t radius;
-  float bias, alpha, beta;
-};
 constexpr Field kFields[] = {
     {"radius", FieldKind::kInt32, 0, offsetof(LocalResponseParams, radius),
      offsetof(tflite::TfLiteLocalResponseNormParams, radius)},
@@ -44,24 +40,27 @@ void NormalizeRow(const LocalResponseParams& params, const float* in, int64_t ch
   }
 }
 
-Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+constexpr Candidate kCandidates[] = {{"highway", BuildLocalResponseHighway},
+                                     {"reference", BuildLocalResponseReference}};
+
+}  // namespace
+
+Result<std::unique_ptr<Kernel>> BuildLocalResponseReference(const OpDescription& op,
+                                                            const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("LOCAL_RESPONSE_NORMALIZATION takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const Shape& in = op.inputs[0].shape;
-  return MakeKernel(
-      "local_response_normalization", {.units = in.elements(0, 3), .grain = GrainFor(16 * in[3])},
-      [params = op.params.as<LocalResponseParams>(), channels = int64_t{in[3]}](
-          const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t row = begin; row < end; ++row) {
-          NormalizeRow(params, static_cast<const float*>(args.inputs[0]) + row * channels, channels,
-                       static_cast<float*>(args.outputs[0]) + row * channels);
-        }
-      });
+  return MakeKernel("local_response_normalization reference",
+                    {.units = in.elements(0, 3), .grain = GrainFor(16 * in[3])},
+                    [params = op.params.as<LocalResponseParams>(), channels = int64_t{in[3]}](
+                        const KernelArgs& args, int64_t begin, int64_t end) {
+                      for (int64_t row = begin; row < end; ++row) {
+                        NormalizeRow(
+                            params, static_cast<const float*>(args.inputs[0]) + row * channels,
+                            channels, static_cast<float*>(args.outputs[0]) + row * channels);
+                      }
+                    });
 }
-
-constexpr Candidate kCandidates[] = {{"reference", Build}};
-
-}  // namespace
 
 const OperatorDef& LocalResponseNormalizationOperator() {
   static const OperatorDef kDef = {

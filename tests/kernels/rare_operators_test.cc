@@ -334,32 +334,6 @@ TEST(MfccTest, OfSilence) {
   EXPECT_EQ(RunCode(impossible), StatusCode::kInvalidArgument);
 }
 
-OpTester LocalResponse(int32_t radius, const TestTensor& x) {
-  OpTester tester("LOCAL_RESPONSE_NORMALIZATION");
-  const tflite::TfLiteLocalResponseNormParams host = {radius, 1, 1, 1};
-  EXPECT_TRUE(ImportParams(tester.op.op->fields, &host, 1, tester.op.params.data()).ok());
-  tester.Input(x);
-  return tester;
-}
-
-// The last neighbour within the radius is left out.
-TEST(LocalResponseTest, DividesByTheSquaresOfNeighbours) {
-  OpTester tester = LocalResponse(1, Floats({1, 1, 1, 3}, {1, 2, 3}));
-  EXPECT_THAT(Values<float>(tester), ElementsAre(1 / 2.0F, 2 / 6.0F, 3 * (1 / 14.0F)));
-}
-
-// Budgets for strangers' files are held to it.
-TEST(LocalResponseTest, CostsWhatItsRadiusAsksFor) {
-  const TestTensor x = Floats({1, 2, 1, 100}, std::vector<float>(200));
-  std::vector<double> costs;
-  for (const int32_t radius : {0, 5, INT32_MAX}) {
-    OpTester tester = LocalResponse(radius, x);
-    ASSERT_TRUE(tester.Infer().ok());
-    costs.push_back(tester.op.op->cost(tester.op));
-  }
-  EXPECT_THAT(costs, ElementsAre(32 * 200, 42 * 200, 132 * 200));
-}
-
 // Off by 0.5, -0.25 and 0.
 TEST(NumericVerifyTest, FailsBeyondTheToleranceWhereItIsToldTo) {
   for (const float tolerance : {0.05F, 1.0F, 2.5F}) {
