@@ -51,6 +51,9 @@ class FloatWinograd final : public WinogradKernel {
               std::byte* scratch) const override {
     const auto& [y, x] = window();
     const int64_t channel = chunk * cut().chunk_channels;
+    const int64_t outputs = cut().tile.outputs;
+    const int64_t step_y = cut().y.dilation, step_x = cut().x.dilation;
+    const int64_t out_step = step_x * out_pitch_;
     auto* unwanted = reinterpret_cast<float*>(scratch);
     WinogradOutput tile;
     tile.channels = ChannelsOf(chunk);
@@ -62,12 +65,10 @@ class FloatWinograd final : public WinogradKernel {
       tile.sums = reinterpret_cast<const float*>(sums);
       const Place place = PlaceOf(t);
       float** pixel = tile.pixels;
-      for (int i = 0; i < cut().tile.outputs; ++i) {
-        const int64_t oy = place.y + i * cut().y.dilation;
-        for (int j = 0; j < cut().tile.outputs; ++j) {
-          const int64_t ox = place.x + j * cut().x.dilation;
-          const bool wanted = oy < y.output && ox < x.output;
-          *pixel++ = wanted ? OutputAt(args, RowOf(place.image, oy, ox), channel) : unwanted;
+      for (int64_t i = 0, oy = place.y; i < outputs; ++i, oy += step_y) {
+        float* out = OutputAt(args, RowOf(place.image, oy, place.x), channel);
+        for (int64_t j = 0, ox = place.x; j < outputs; ++j, ox += step_x, out += out_step) {
+          *pixel++ = oy < y.output && ox < x.output ? out : unwanted;
         }
       }
       transforms_->output(tile);

@@ -134,6 +134,7 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
   const auto& [y, x] = window();
   const std::byte* const images = places_.Pixels(args);
   const int inputs = cut_.tile.inputs(), stride = cut_.tile.stride;
+  const int64_t step_y = cut_.y.dilation, step_x = cut_.x.dilation;
   std::byte* to = args.scratch;
   for (int64_t t = tiles.first; t < tiles.last; ++t, to += cut_.channels_in * cut_.value_bytes) {
     const Place place = PlaceOf(t);
@@ -141,10 +142,10 @@ void WinogradKernel::TransformInputs(const KernelArgs& args, const Tiles& tiles)
     const std::byte* pixels[kMaxWinogradTerms];
     const std::byte** pixel = pixels;
     for (int i = 0; i < inputs; ++i) {
-      const int64_t iy = place.y * stride - y.before + i * cut_.y.dilation;
+      const int64_t iy = place.y * stride - y.before + i * step_y;
       const bool inside = iy >= 0 && iy < y.input;
       for (int j = 0; j < inputs; ++j) {
-        const int64_t ix = place.x * stride - x.before + j * cut_.x.dilation;
+        const int64_t ix = place.x * stride - x.before + j * step_x;
         *pixel++ = inside && ix >= 0 && ix < x.input ? image + iy * memory_.row + ix * memory_.pixel
                                                      : sides_.padding.data();
       }
