@@ -80,8 +80,9 @@ double CyclesOf(const Ranges& y, const Ranges& x, int64_t images) {
   return multiply_adds / kMultiplyAdds + weights * kCyclesOfWeight;
 }
 
+// Over the padded image: a part of one tap for each pixel reads no dense rows.
 WindowAxis Part(const WindowAxis& axis, const Range& range) {
-  return {.input = axis.input,
+  return {.input = static_cast<int32_t>(axis.reach()),
           .filter = range.taps,
           .stride = axis.stride,
           .dilation = axis.dilation,

@@ -21,6 +21,9 @@ Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op) {
   product.parts = {{.window = window}};
   if (shape.groups == 1 && op.inputs[1].constant()) {
     product.parts = PartsByTaps(window, shape.batch, shape.channels_in);
+    if (product.parts.size() > 1) {
+      product.name = internal::Join("conv of ", product.parts.size(), " parts");
+    }
   }
   product.out_height = window.y.output;
   product.out_width = window.x.output;

@@ -85,6 +85,15 @@ TEST(PartsByTaps, AreLargeEnoughForTiles) {
   }
 }
 
+// A single tap of each window lies in the image, whose rows are padded all the same.
+TEST(PartsByTaps, OfOneTapAreNoRowsOfPixels) {
+  const Window window = {{.input = 5, .output = 5}, SameAxis(2, 2)};
+  const std::vector<ProductPart> parts = PartsByTaps(window, 1, kChannels);
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].taps, std::vector<int64_t>({kChannels}));
+  EXPECT_FALSE(PixelsFollow(parts[0].window));
+}
+
 // Whatever the window, each output has its taps, others of which meet padding.
 TEST(PartsByTaps, HaveEachOutputOnce) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {

@@ -64,8 +64,9 @@ void MakeFarDilated(Random& random, Params& params, int32_t& filter_h, int32_t& 
   filter_h = filter_w = 3;
   params.padding = Padding::kSame;
   params.stride_h = params.stride_w = 1;
-  params.dilation_h = static_cast<int32_t>(random.Int(1, 7));
-  params.dilation_w = static_cast<int32_t>(random.Int(4, 7));
+  // From 17 on, images are smaller than that.
+  params.dilation_h = static_cast<int32_t>(random.Pick<int64_t>({1, random.Int(4, 7), 18}));
+  params.dilation_w = static_cast<int32_t>(random.Pick<int64_t>({1, random.Int(4, 7), 18}));
 }
 
 // `groups` of `group_in` inputs and `group_out` outputs.
