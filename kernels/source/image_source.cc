@@ -16,7 +16,8 @@ struct ReadRows {
   int64_t stride = 1, read = 1;
 
   static ReadRows Of(const ProductDescription& d) {
-    if (d.parts.size() != 1) return {};
+    // A part that leaves taps out begins at any row.
+    if (d.parts.size() != 1 || !d.parts.front().taps.empty()) return {};
     const WindowAxis& y = d.parts.front().window.y;
     return {y.stride, std::min<int64_t>(y.stride, int64_t{y.filter - 1} * y.dilation + 1)};
   }

@@ -63,7 +63,8 @@ template <class Params>
 void MakeFarDilated(Random& random, Params& params, int32_t& filter_h, int32_t& filter_w) {
   filter_h = filter_w = 3;
   params.padding = Padding::kSame;
-  params.stride_h = params.stride_w = 1;
+  params.stride_h = random.Pick({1, 1, 2});
+  params.stride_w = random.Pick({1, 1, 2});
   // From 17 on, images are smaller than that.
   params.dilation_h = static_cast<int32_t>(random.Pick<int64_t>({1, random.Int(4, 7), 18}));
   params.dilation_w = static_cast<int32_t>(random.Pick<int64_t>({1, random.Int(4, 7), 18}));

@@ -11,9 +11,12 @@ class Products(RandomValues):
         if self.chance(0.5):
             kernel = (kernel[0], kernel[0])
         stride = stride or (self.pick([1, 1, 1, 2, 3]), self.pick([1, 1, 1, 2, 3]))
-        dilation = (self.pick([1, 1, 1, 2]), self.pick([1, 1, 1, 2])) if stride == (1, 1) else (1, 1)
         padding = self.pick([SAME, SAME, VALID])
         n, h, w, c = x.shape
+        # Up to taps of which only the middle ones lie in the image.
+        dilation = (1, 1)
+        if stride == (1, 1):
+            dilation = tuple(self.pick([1, 1, 1, 2, self.int(1, max(1, size))]) for size in (h, w))
         groups = self.pick([d for d in range(1, c + 1) if c % d == 0]) if self.chance(0.1) and not channels else 1
         channels = channels or groups * self.int(1, max(1, self.channels // groups))
         size = self.window((h, w), kernel, stride, dilation, padding)
