@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <utility>
+
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -50,18 +53,31 @@ Ranges WithoutSmall(Ranges ranges) {
   return ranges;
 }
 
+// The outputs at which a tap begins or ends to lie inside, with the axis' ends, in order.
+std::vector<int32_t> Borders(const WindowAxis& axis) {
+  std::vector<int32_t> borders = {0, axis.output};
+  for (int64_t k = 0; k < axis.filter; ++k) {
+    const int64_t from = axis.before - k * axis.dilation;
+    for (const int64_t at : {from, from + axis.input}) {
+      const int64_t output = at <= 0 ? 0 : CeilDiv(at, int64_t{axis.stride});
+      borders.push_back(static_cast<int32_t>(std::min<int64_t>(output, axis.output)));
+    }
+  }
+  std::ranges::sort(borders);
+  borders.erase(std::unique(borders.begin(), borders.end()), borders.end());
+  return borders;
+}
+
 // By the taps that lie inside; the whole where that makes too many, and where a window has none.
 Ranges ByTaps(const WindowAxis& axis) {
-  if (axis.dilation == 1) return Whole(axis);
+  if (axis.dilation == 1 || axis.reach() > INT32_MAX) return Whole(axis);
+  const std::vector<int32_t> borders = Borders(axis);
   Ranges ranges;
-  for (int32_t o = 0; o < axis.output; ++o) {
-    const int32_t start = axis.start(o), first = axis.first_tap(start);
+  for (size_t i = 0; i + 1 < borders.size(); ++i) {
+    const int32_t start = axis.start(borders[i]), first = axis.first_tap(start);
     const int32_t taps = axis.last_tap(start) - first;
     if (taps <= 0) return Whole(axis);
-    if (ranges.empty() || ranges.back().first_tap != first || ranges.back().taps != taps) {
-      ranges.push_back({o, o, first, taps});
-    }
-    ranges.back().end = o + 1;
+    ranges.push_back({borders[i], borders[i + 1], first, taps});
   }
   ranges = WithoutSmall(std::move(ranges));
   return ranges.size() > kMostRanges ? Whole(axis) : ranges;
