@@ -235,8 +235,7 @@ ValueId SumOfMasks(Graph& graph, NodeId at, std::vector<ValueId> masks, float sc
   ValueId sum = masks[0];
   const Shape shape = graph.value(sum).info.shape, ranked = WithRank(shape, rank);
   if (scale != 1) {
-    const ValueId number = graph.AddConstant({.type = DataType::kFloat32, .shape = Shape()},
-                                             std::as_bytes(std::span(&scale, 1)), "scale");
+    const ValueId number = AddFloats(graph, std::span(&scale, 1), Shape(), "scale");
     sum = insert(MakeNode("MUL", {sum, number}), shape);
   }
   return shape == ranked ? sum : insert(ReshapeTo(graph, sum, ranked), ranked);

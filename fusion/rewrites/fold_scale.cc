@@ -1,6 +1,7 @@
 #include "fusion/rewrites/fold_scale.h"
 
 #include "fusion/match.h"
+#include "fusion/rewrites/rearrange.h"
 
 namespace fuselite::fusion {
 
@@ -8,12 +9,6 @@ namespace {
 
 bool IsFloatConstant(const Graph& graph, ValueId value) {
   return IsFloat(graph, value) && graph.value(value).info.constant();
-}
-
-ValueId AddFloats(Graph& graph, const std::vector<float>& values, const Shape& shape,
-                  std::string name) {
-  return graph.AddConstant({.type = DataType::kFloat32, .shape = shape},
-                           std::as_bytes(std::span(values)), std::move(name));
 }
 
 }  // namespace

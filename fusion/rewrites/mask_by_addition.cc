@@ -91,8 +91,7 @@ bool OfChoice(Graph& graph, NodeId choice, NodeId last, RewriteContext& context)
   }
   const Shape condition = graph.value(select.inputs[0]).info.shape;
   const float zero = 0;
-  select.inputs[3 - low] = graph.AddConstant({.type = DataType::kFloat32, .shape = Shape()},
-                                             std::as_bytes(std::span(&zero, 1)), "zero");
+  select.inputs[3 - low] = AddFloats(graph, std::span(&zero, 1), Shape(), "zero");
   select.outputs = {AddShaped(graph, out, condition)};
   const std::vector<int> hosts = MergeHostNodes(graph, {choice, last});
   if (!AddMask(graph, last, scores, std::move(select), hosts, context)) return false;
@@ -161,9 +160,7 @@ bool OfProduct(Graph& graph, NodeId id, RewriteContext& context) {
   const Shape shape = graph.value(seen).info.shape;
   if (shape.dim(-1) != graph.value(out).info.shape.dim(-1)) return false;
   const std::vector<int> hosts = MergeHostNodes(graph, {product, id});
-  Node add = MakeNode("ADD", {scores, kNone});
-  add.inputs[1] = graph.AddConstant({.type = DataType::kFloat32, .shape = shape},
-                                    std::as_bytes(std::span(*mask)), "mask");
+  Node add = MakeNode("ADD", {scores, AddFloats(graph, *mask, shape, "mask")});
   add.outputs = {out};
   add.host_nodes = hosts;
   context.Record("mask by addition", hosts);

@@ -116,6 +116,12 @@ ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name)
                            std::as_bytes(values), std::move(name));
 }
 
+ValueId AddFloats(Graph& graph, std::span<const float> values, const Shape& shape,
+                  std::string name) {
+  return graph.AddConstant({.type = DataType::kFloat32, .shape = shape}, std::as_bytes(values),
+                           std::move(name));
+}
+
 ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape) {
   Value value;
   value.info = graph.value(like).info;

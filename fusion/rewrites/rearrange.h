@@ -66,6 +66,9 @@ TransposePlan PlanTranspose(std::span<const ElementOrder::Piece> pieces);
 
 // A constant list of int32, as operators take shapes and permutations.
 ValueId AddInts(Graph& graph, std::span<const int32_t> values, std::string name);
+// A constant of float32.
+ValueId AddFloats(Graph& graph, std::span<const float> values, const Shape& shape,
+                  std::string name);
 
 // A value like `like`, which is made at run time, of another shape.
 ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape);

@@ -18,12 +18,13 @@ Result<ProductDescription> DescribeConv2DProduct(const OpDescription& op) {
   product.channels_in = shape.channels_in;
   product.pixel_pitch = op.inputs[0].pitch();
   product.groups = shape.groups;
-  product.parts = {{.window = window}};
   if (shape.groups == 1 && op.inputs[1].constant()) {
     product.parts = PartsByTaps(window, shape.batch, shape.channels_in);
-    if (product.parts.size() > 1) {
-      product.name = internal::Join("conv of ", product.parts.size(), " parts");
-    }
+  } else {
+    product.parts = {{.window = window}};
+  }
+  if (product.parts.size() > 1) {
+    product.name = internal::Join("conv of ", product.parts.size(), " parts");
   }
   product.out_height = window.y.output;
   product.out_width = window.x.output;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <numeric>
 
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
@@ -314,36 +315,30 @@ Result<std::unique_ptr<Kernel>> BuildShortRuns(const OpDescription& op, const Re
       });
 }
 
+constexpr int64_t kMostGroupedColumns = 512;
+
 // Sums or means over rows and groups of columns: of each column first. Of four terms at a time, 32
 // means of 1024 x 4 take three times as long.
 Result<std::unique_ptr<Kernel>> BuildSumsOfGroups(const OpDescription& op,
                                                   const GroupedColumns& grouped, Isa isa) {
   constexpr auto kLanes = FUSELITE_SIMD_TABLE(ReduceLanes);
-  constexpr int64_t kMostColumns = 512;
   FUSELITE_ASSIGN_OR_RETURN(auto* const reduce, kLanes.Require(isa));
-  const int64_t group = grouped.group, count = grouped.columns.lanes / group;
-  const int64_t together = std::min(count, kMostColumns / group), blocks = CeilDiv(count, together);
+  const int64_t group = grouped.group;
   const bool mean = ReduceKindOf(*op.op) == ReduceKind::kMean;
   const float divisor = mean ? static_cast<float>(grouped.columns.terms() * group) : 1.0f;
   return MakeKernel(std::string("reduce groups f32 ") + SimdName(isa),
-                    {.units = grouped.columns.outer * blocks,
-                     .grain = GrainFor(grouped.columns.terms() * together * group)},
+                    {.units = grouped.units(), .grain = GrainFor(grouped.unit_terms())},
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {
-                      float sums[kMostColumns];
-                      for (int64_t unit = begin; unit < end; ++unit) {
-                        const int64_t o = unit / blocks, first = unit % blocks * together;
-                        const int64_t n = std::min(together, count - first);
+                      grouped.ForUnits(begin, end, [&](int64_t in, int64_t to, int64_t n) {
+                        float sums[kMostGroupedColumns];
                         reduce(ReduceKind::kSum, grouped.columns,
-                               static_cast<const float*>(args.inputs[0]) +
-                                   grouped.columns.OuterOffset(o) + first * group,
-                               sums, n * group);
-                        float* const out = static_cast<float*>(args.outputs[0]) + o * count + first;
+                               static_cast<const float*>(args.inputs[0]) + in, sums, n * group);
+                        float* const out = static_cast<float*>(args.outputs[0]) + to;
                         for (int64_t i = 0; i < n; ++i) {
-                          float sum = 0;
-                          for (int64_t c = 0; c < group; ++c) sum += sums[i * group + c];
-                          out[i] = sum / divisor;
+                          out[i] = std::accumulate(sums + i * group, sums + (i + 1) * group, 0.0f) /
+                                   divisor;
                         }
-                      }
+                      });
                     });
 }
 
@@ -360,7 +355,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   if (op.inputs[0].type != DataType::kFloat32) return BuildReduceIntegers(op, context);
   if (plan.terms() == 0) return Unsupported("does not take a reduction of nothing");
   const ReduceKind kind = ReduceKindOf(*op.op);
-  const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan);
+  const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan, kMostGroupedColumns);
   if (grouped && (kind == ReduceKind::kSum || kind == ReduceKind::kMean)) {
     return BuildSumsOfGroups(op, *grouped, context.isa);
   }

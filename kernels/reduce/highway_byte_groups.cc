@@ -4,7 +4,6 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/byte_reduction.h"
-#include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce/highway_byte_groups.cc"
@@ -59,22 +58,14 @@ Result<std::unique_ptr<Kernel>> MakeReduceGroups(const GroupedColumns& grouped,
                                                  const ByteReduction& reduction, Isa isa) {
   constexpr auto kGroups = FUSELITE_SIMD_TABLE(ReduceGroups);
   FUSELITE_ASSIGN_OR_RETURN(auto* const groups, kGroups.Require(isa));
-  const int64_t count = grouped.columns.lanes / grouped.group;  // of an outer index
-  const int64_t together = std::min(count, kByteBlock / grouped.group);
-  const int64_t blocks = CeilDiv(count, together);
   return MakeKernel(
       internal::Join("reduce groups ", reduction.flip != 0 ? "int8 " : "uint8 ", SimdName(isa)),
-      {.units = grouped.columns.outer * blocks,
-       .grain = GrainFor(grouped.columns.terms() * together * grouped.group / 8)},
+      {.units = grouped.units(), .grain = GrainFor(grouped.unit_terms() / 8)},
       [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t o = unit / blocks, first = unit % blocks * together;
-          groups(reduction, grouped,
-                 static_cast<const uint8_t*>(args.inputs[0]) + grouped.columns.OuterOffset(o) +
-                     first * grouped.group,
-                 static_cast<uint8_t*>(args.outputs[0]) + o * count + first,
-                 static_cast<size_t>(std::min(together, count - first)));
-        }
+        grouped.ForUnits(begin, end, [&](int64_t in, int64_t out, int64_t n) {
+          groups(reduction, grouped, static_cast<const uint8_t*>(args.inputs[0]) + in,
+                 static_cast<uint8_t*>(args.outputs[0]) + out, static_cast<size_t>(n));
+        });
       });
 }
 

@@ -306,7 +306,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
   if (sums && !along_runs && plan.lanes < kFewLanes && plan.outer > 1) {
     return MakeSumsOfOuters(plan, reduction, context.isa);
   }
-  if (const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan)) {
+  if (const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan, kByteBlock)) {
     return MakeReduceGroups(*grouped, reduction, context.isa);
   }
   const int64_t along = along_runs ? plan.outer : plan.lanes;

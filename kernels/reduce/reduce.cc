@@ -170,7 +170,7 @@ ReducePlan PlanReduce(const OpDescription& op) {
   return plan;
 }
 
-std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan) {
+std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan, int64_t most_columns) {
   if (!AlongRuns(plan) || plan.runs < kFewRows || plan.run_count > kMostInGroup) {
     return std::nullopt;
   }
@@ -184,6 +184,7 @@ std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan) {
   columns.run_stride = columns.reduced.back().stride;
   columns.runs /= columns.run_count;
   columns.reduced.pop_back();
+  grouped.together = std::min(grouped.groups(), most_columns / grouped.group);
   return grouped;
 }
 

@@ -72,8 +72,25 @@ inline bool AlongRuns(const ReducePlan& plan) { return plan.lanes == 1 && plan.r
 struct GroupedColumns {
   ReducePlan columns;  // one output for each column
   int64_t group = 1;
+  int64_t together = 1;  // groups of a unit
+
+  int64_t groups() const { return columns.lanes / group; }  // of an outer index
+  int64_t blocks() const { return (groups() + together - 1) / together; }
+  int64_t units() const { return columns.outer * blocks(); }
+  int64_t unit_terms() const { return columns.terms() * together * group; }
+  // f(in, out, n) for units [begin, end): n groups, the first of which has its first term at
+  // element `in` of the input, and is output `out`.
+  template <class F>
+  void ForUnits(int64_t begin, int64_t end, F f) const {
+    for (int64_t unit = begin; unit < end; ++unit) {
+      const int64_t o = unit / blocks(), first = unit % blocks() * together;
+      f(columns.OuterOffset(o) + first * group, o * groups() + first,
+        std::min(together, groups() - first));
+    }
+  }
 };
-std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan);
+// A unit has at most `most_columns`, which no group exceeds: none has more than 64.
+std::optional<GroupedColumns> AsGroupedColumns(const ReducePlan& plan, int64_t most_columns);
 
 // REDUCE_PROD of quantized values: scaled by the n-th root of what the product of n factors needs,
 // after every factor but the first, and once more at the end.

@@ -54,6 +54,7 @@ class FloatWinograd final : public WinogradKernel {
     const int64_t outputs = cut().tile.outputs;
     const int64_t step_y = cut().y.dilation, step_x = cut().x.dilation;
     const int64_t out_step = step_x * out_pitch_;
+    float* const out = OutputAt(args, 0, channel);
     auto* unwanted = reinterpret_cast<float*>(scratch);
     WinogradOutput tile;
     tile.channels = ChannelsOf(chunk);
@@ -66,9 +67,9 @@ class FloatWinograd final : public WinogradKernel {
       const Place place = PlaceOf(t);
       float** pixel = tile.pixels;
       for (int64_t i = 0, oy = place.y; i < outputs; ++i, oy += step_y) {
-        float* out = OutputAt(args, RowOf(place.image, oy, place.x), channel);
-        for (int64_t j = 0, ox = place.x; j < outputs; ++j, ox += step_x, out += out_step) {
-          *pixel++ = oy < y.output && ox < x.output ? out : unwanted;
+        int64_t at = RowOf(place.image, oy, place.x) * out_pitch_;
+        for (int64_t j = 0, ox = place.x; j < outputs; ++j, ox += step_x, at += out_step) {
+          *pixel++ = oy < y.output && ox < x.output ? out + at : unwanted;
         }
       }
       transforms_->output(tile);

@@ -86,19 +86,15 @@ class WinogradKernel : public PhasedKernel {
     for (int64_t first = tiles.first; first < tiles.last;) {
       const int64_t end = std::min(tiles.last, (first / cut_.x.tiles + 1) * cut_.x.tiles);
       const Place place = PlaceOf(first);
-      const bool dilated = cut_.x.dilation > 1;
-      const int64_t next = dilated ? first + 1 : end;
-      const int64_t pixels = window().x.output - place.x;
-      for (int64_t i = 0; i < outputs; ++i) {
-        const int64_t oy = place.y + i * cut_.y.dilation;
-        if (oy >= window().y.output) break;
-        const int64_t row = RowOf(place.image, oy, place.x);
-        if (!dilated) {
-          use(CommonRow{first, i, 0, row, std::min((next - first) * outputs, pixels)});
-          continue;
-        }
-        for (int64_t j = 0; j < outputs && j * cut_.x.dilation < pixels; ++j) {
-          use(CommonRow{first, i, j, row + j * cut_.x.dilation, 1});
+      // Dilated, each pixel of a tile is a row of its own.
+      const int64_t step = cut_.x.dilation, next = step > 1 ? first + 1 : end;
+      const int64_t pixels = std::max<int64_t>(0, window().x.output - place.x);
+      const int64_t rows = step > 1 ? 1 : std::min((next - first) * outputs, pixels);
+      const int64_t columns = step > 1 ? std::min<int64_t>(outputs, (pixels + step - 1) / step) : 1;
+      for (int64_t i = 0, oy = place.y; i < outputs && oy < window().y.output;
+           ++i, oy += cut_.y.dilation) {
+        for (int64_t j = 0; j < columns; ++j) {
+          use(CommonRow{first, i, j, RowOf(place.image, oy, place.x + j * step), rows});
         }
       }
       first = next;

@@ -26,8 +26,6 @@ void OutputRows(GraphBuilder& b, ValueId y, int32_t rows) {
   b.Output(b.Op("NEG", {y}));
 }
 
-ValueId Softmax(GraphBuilder& b, ValueId x) { return b.Op("SOFTMAX", {x}, {{"beta", 1}}); }
-
 // Triangular, over [..., rows, keys] of `shape`.
 ValueId Condition(GraphBuilder& b, const Shape& shape, bool constant) {
   const auto keys = static_cast<int32_t>(shape.dim(-1));
@@ -58,7 +56,7 @@ TEST(EinsumAttention, OfValuesByWeights) {
       scores = mask == 3 ? b.Op("SELECT_V2", {b.Op("LOGICAL_NOT", {seen}), low, scores})
                          : b.Op("SELECT_V2", {seen, scores, low});
     }
-    const ValueId y = b.Op("BATCH_MATMUL", {v, Softmax(b, scores)}, {{"adj_y", 1}});
+    const ValueId y = b.Op("BATCH_MATMUL", {v, b.Softmax(scores)}, {{"adj_y", 1}});
     OutputRows(b, b.Transpose(y, {0, 3, 1, 2}), rows);
     const std::vector<std::string> ops = ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
     EXPECT_THAT(ops, Contains("FUSELITE_ATTENTION + neg"));
@@ -79,7 +77,7 @@ TEST(EinsumAttention, OfKeysByQueries) {
     if (scaled) scores = b.Op("MUL", {scores, b.Scalar(0.5f)});
     const ValueId seen = Condition(b, {1, rows, 1, keys}, true);
     scores = b.Op("SELECT_V2", {seen, scores, b.Scalar(kLow)});
-    const ValueId weights = b.Transpose(Softmax(b, scores), {0, 2, 3, 1});
+    const ValueId weights = b.Transpose(b.Softmax(scores), {0, 2, 3, 1});
     const ValueId v = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     const ValueId y = b.Op("BATCH_MATMUL", {v, weights});
     OutputRows(b, b.Transpose(y, {0, 3, 1, 2}), rows);
@@ -106,7 +104,7 @@ TEST(EinsumAttention, OverDimensionsOfOne) {
       const ValueId seen = Condition(b, {1, 1, 1, rows, keys}, true);
       scores = b.Op("SELECT_V2", {seen, scores, b.Scalar(kLow)});
     }
-    ValueId weights = b.Transpose(Softmax(b, scores), {1, 2, 4, 0, 3});
+    ValueId weights = b.Transpose(b.Softmax(scores), {1, 2, 4, 0, 3});
     weights = b.Op("RESHAPE", {weights, b.Ints({1, kHeads, keys, rows})});
     const ValueId v = b.Transpose(Rows(b, keys), {0, 2, 3, 1});
     ValueId y = b.Op("RESHAPE", {b.Op("BATCH_MATMUL", {v, weights}),  //
@@ -128,7 +126,7 @@ TEST(EinsumAttention, OfGroupsMovesWholeRows) {
   ValueId scores = b.Op("BATCH_MATMUL", {k, q});
   scores = b.Op("RESHAPE", {scores, b.Ints({1, kHeads, keys, rows, group})});
   scores = b.Transpose(scores, {0, 3, 1, 4, 2});
-  b.Output(Softmax(b, scores));
+  b.Output(b.Softmax(scores));
   Graph graph = b.graph();
   const std::vector<RewriteRecord> records = RecordsOf(graph, Fused());
   EXPECT_TRUE(

@@ -65,6 +65,7 @@ class GraphBuilder {
                  const Attributes& attributes = {});
   ValueId Depthwise(ValueId x, int filter, const Attributes& attributes = {});
   ValueId Dense(ValueId x, int units, const Attributes& attributes = {});
+  ValueId Softmax(ValueId x) { return Op("SOFTMAX", {x}, {{"beta", 1}}); }
   ValueId Transpose(ValueId x, const std::vector<int32_t>& permutation) {
     return Op("TRANSPOSE", {x, Ints(permutation)});
   }

@@ -15,19 +15,17 @@ using ::testing::StartsWith;
 constexpr float kTolerance = 2e-5f, kLow = -2.4e38f;
 constexpr int32_t kRows = 4, kKeys = 5;
 
-ValueId Softmax(GraphBuilder& b, ValueId x) { return b.Op("SOFTMAX", {x}, {{"beta", 1}}); }
-
 // Scores of this run.
 ValueId Scores(GraphBuilder& b) { return b.Op("NEG", {b.Input({2, 3, kRows, kKeys})}); }
 
 // The plan of the weights of `scores`.
 std::vector<std::string> WeightsOf(GraphBuilder& b, ValueId scores) {
-  b.Output(b.Op("NEG", {Softmax(b, scores)}));
+  b.Output(b.Op("NEG", {b.Softmax(scores)}));
   return ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
 }
 // Without the graphs that differ in one place: of divisions by zeros a SOFTMAX makes NaN.
 std::vector<std::string> WeightsOfThis(GraphBuilder& b, ValueId scores) {
-  b.Output(b.Op("NEG", {Softmax(b, scores)}));
+  b.Output(b.Op("NEG", {b.Softmax(scores)}));
   return ExpectSameFused(b.graph(), kTolerance).ops();
 }
 
@@ -173,7 +171,7 @@ TEST(RecognizeAttention, OfSeveralMasks) {
     x = b.Op("ADD", {x, b.Op("NEG", {b.Input({1, 3, kRows, kKeys})})});
     x = b.Op("ADD", {b.Input({2, 1, 1, kKeys}), x});
     if (scaled) x = b.Op("MUL", {x, b.Scalar(0.25f)});
-    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {Softmax(b, x), v})}));
+    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {b.Softmax(x), v})}));
     const auto ops = ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
     EXPECT_THAT(ops, Contains(StartsWith("FUSELITE_ATTENTION")));
     EXPECT_THAT(ops, Not(Contains(StartsWith("SOFTMAX"))));
