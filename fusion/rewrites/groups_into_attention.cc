@@ -1,5 +1,6 @@
-// Attention whose heads share keys and values in groups reads each of them once: BROADCAST_TO, by
-// which converters write them out for every head, goes away. Reshapes and TRANSPOSEs may follow it.
+// Attention whose heads share keys and values in groups reads each of them once: BROADCAST_TO or
+// TILE, by which converters write them out for every head, goes away. Reshapes and TRANSPOSEs may
+// follow it.
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
@@ -9,30 +10,33 @@
 namespace fuselite::fusion {
 namespace {
 
-// A BROADCAST_TO along one dimension: each run of `run` elements stands `times` in a row.
+// A node that repeats along one dimension, of size 1 before: each run of `run` elements stands
+// `times` in a row.
 struct Repetition {
   NodeId node = kNone;
   int64_t times = 1, run = 1;
 };
 
-std::optional<Repetition> RepetitionBy(const Graph& graph, NodeId broadcast) {
-  const Node& node = graph.node(broadcast);
+std::optional<Repetition> RepetitionBy(const Graph& graph, NodeId id) {
+  const Node& node = graph.node(id);
   const Shape& from = graph.value(node.inputs[0]).info.shape;
   const Shape& to = graph.value(node.outputs[0]).info.shape;
   std::optional<Repetition> found;
   for (int d = 0; d < to.rank(); ++d) {
     const int source = d - (to.rank() - from.rank());
-    if (to[d] == (source < 0 ? 1 : from[source])) continue;
-    if (found) return std::nullopt;
-    found = {.node = broadcast, .times = to[d], .run = to.elements(d + 1, to.rank())};
+    const int32_t before = source < 0 ? 1 : from[source];
+    if (to[d] == before) continue;
+    if (found || before != 1) return std::nullopt;
+    found = {.node = id, .times = to[d], .run = to.elements(d + 1, to.rank())};
   }
   return found;
 }
 
-// The BROADCAST_TO that only reshapes lead from to `value`.
+// That from which only reshapes lead to `value`.
 std::optional<Repetition> RepetitionBehind(const Graph& graph, ValueId value) {
   const NodeId id = graph.producer(BeforeReshapes(graph, value));
-  return Is(graph, id, "BROADCAST_TO") ? RepetitionBy(graph, id) : std::nullopt;
+  const bool repeats = Is(graph, id, "BROADCAST_TO") || Is(graph, id, "TILE");
+  return repeats ? RepetitionBy(graph, id) : std::nullopt;
 }
 
 // Keys or values of each head, as they are before each of them is repeated.

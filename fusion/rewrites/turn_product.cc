@@ -23,13 +23,24 @@ Shape Turned(const Shape& shape) {
   return turned;
 }
 
-// Whether TRANSPOSEs, and reshapes, behind the matrices `value`, which nobody else reads, end in
-// rows along what are its columns. A single column lies as a row does.
+// What `value`, which nobody else reads, becomes by a number that multiplies it; else itself.
+ValueId AfterScaling(const Graph& graph, ValueId value) {
+  const NodeId id = graph.SingleUse(value);
+  if (!IsBare(graph, id, "MUL") && !IsBare(graph, id, "DIV")) return value;
+  const Node& node = graph.node(id);
+  const ValueId number = node.inputs[node.inputs[0] == value ? 1 : 0];
+  return NothingFollows(node) && ScalarConstant(graph, number) ? node.outputs[0] : value;
+}
+
+// Whether TRANSPOSEs, and reshapes, behind the matrices `value` or their product with a number,
+// which nobody else reads, end in rows along what are its columns. A single column lies as a row
+// does.
 bool IsReadByColumns(const Graph& graph, ValueId value) {
   const Shape& shape = graph.value(value).info.shape;
   if (shape.dim(-2) == 1) return false;
   if (shape.dim(-1) == 1) return true;
-  const std::optional<Origin> origin = OriginOf(graph, AfterRearranging(graph, value));
+  const std::optional<Origin> origin =
+      OriginOf(graph, AfterRearranging(graph, AfterScaling(graph, value)));
   if (!origin || origin->order.unchanged()) return false;
   // Heads outside of the rows may go on where these end.
   const ElementOrder::Piece& innermost = origin->order.pieces().back();

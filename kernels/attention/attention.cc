@@ -48,6 +48,12 @@ struct Widened {
   }
 };
 
+bool HidesRow(const AttentionBlock::Mask& mask, int64_t keys) {
+  const float* const row = mask.rows[0];
+  return std::all_of(row, row + (mask.step == 0 ? 1 : keys),
+                     [](float score) { return score <= kHiddenScore; });
+}
+
 // The scores of one query, then the weighted mean of the values.
 template <class Cache>
 void AttendRow(const AttentionShape& s, const AttentionParams& params, const float* query,
@@ -67,6 +73,10 @@ void AttendRow(const AttentionShape& s, const AttentionParams& params, const flo
       scores[n] += masks.masks[m].rows[0][n * masks.masks[m].step];
     }
     largest = std::max(largest, scores[n]);
+  }
+  if (masks.hidden_is_zero && HidesRow(masks.masks[masks.mask_count - 1], s.keys)) {
+    std::fill_n(out, s.values, 0.0f);
+    return;
   }
   float total = 0;
   for (int64_t n = 0; n < s.keys; ++n) {
@@ -201,9 +211,12 @@ Result<AttentionShape> ResolveAttention(const OpDescription& op) {
   }
   for (size_t i = AttentionShape::kFirstMask; op.has_input(i); ++i) {
     const TensorInfo& mask = op.inputs[i];
-    const auto use = AsTailOperand(mask, scores);
-    if (mask.type != kF32 || !use) return Unsupported("does not take a mask ", mask.shape);
-    shape.masks[shape.mask_count++] = *use;
+    auto over_scores = RowsBroadcastTo(mask, scores);
+    if (mask.type != kF32 || !over_scores) return Unsupported("does not take a mask ", mask.shape);
+    shape.masks[shape.mask_count++] = *std::move(over_scores);
+  }
+  if (params.hidden_is_zero && shape.mask_count == 0) {
+    return InvalidArgument("without a mask no query is hidden");
   }
   return shape;
 }
@@ -228,6 +241,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
           const int64_t key_head = head / shape.group();
           const int64_t row = shape.Row(batch, head, query);
           AttentionBlock masks{};
+          masks.hidden_is_zero = params.hidden_is_zero;
           masks.PointAtMasks(shape, args, 0, batch, head, query);
           const int64_t k = shape.k.At(batch, key_head), v = shape.v.At(batch, key_head);
           const auto attend = [&](auto keys, auto values) {

@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-#include "kernels/elementwise/as_tail.h"
+#include "kernels/elementwise/broadcast_rows.h"
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
@@ -19,7 +19,10 @@ struct AttentionParams {
   // [..., row, channel].
   bool heads_inside = false;
   float logit_cap = 0;  // above 0: scores become cap * tanh(score / cap) before the masks
-  int32_t heads = 1;    // of queries [batch, row, head * channel]
+  // A query from which the last mask hides all keys has an output of zeros. Else it has the mean of
+  // all values, in so far as its scores round off against kHiddenScore.
+  bool hidden_is_zero = false;
+  int32_t heads = 1;  // of queries [batch, row, head * channel]
 
   // What queries and keys, and what scores are multiplied by.
   float operand_scale() const { return by_roots ? std::sqrt(scale) : 1.0f; }
@@ -27,10 +30,9 @@ struct AttentionParams {
 };
 
 // Inputs Q [..., M, K], K, V [..., N, D] and up to two additive masks, which broadcast to the
-// scores
-// [..., M, N] (in a way that AsTailOperand can say) and are added one after the other; the leading
-// dimensions of Q, K and V are the same, but for the innermost one, the heads: H of Q, G of K and
-// V, where each run of H / G heads shares keys and values (grouped queries). Output [..., M, D].
+// scores [..., M, N] and are added one after the other; the leading dimensions of Q, K and V are
+// the same, but for the innermost one, the heads: H of Q, G of K and V, where each run of H / G
+// heads shares keys and values (grouped queries). Output [..., M, D].
 //
 // With heads inside: Q [B, M, H, K], K [B, N, G, K], V [B, N, G, D]. Masks broadcast to
 // [B, H, M, N]. Output [B, M, H, D]. Instead, all three may have the channels of all heads in one
@@ -67,18 +69,12 @@ struct AttentionShape {
   // Masks are the inputs from kFirstMask on.
   static constexpr int kFirstMask = 3, kMaxMasks = 2;
   int mask_count = 0;
-  // Where each one's row for row (batch * heads + head) * M + query lies.
-  std::array<TailOperandUse, kMaxMasks> masks{};
+  std::array<BroadcastRows, kMaxMasks> masks{};  // to the scores
   const float* MaskRow(const KernelArgs& args, int mask, int64_t batch, int64_t head,
                        int64_t query) const {
-    const TailOperandUse& use = masks[mask];
     const int64_t row = (batch * heads + head) * queries + query;
-    return static_cast<const float*>(args.inputs[kFirstMask + mask]) +
-           row / use.rows_per_batch * use.operand.batch_stride +
-           row % use.rows_per_batch * use.operand.row_stride;
+    return static_cast<const float*>(args.inputs[kFirstMask + mask]) + masks[mask].At(row);
   }
-  // 1, or 0 where one value is added to a whole row.
-  int MaskStep(int mask) const { return static_cast<int>(masks[mask].operand.channel_stride); }
 };
 
 Result<AttentionShape> ResolveAttention(const OpDescription& op);

@@ -17,6 +17,7 @@ struct AttentionBlock {
   int64_t keys;  // the first of all, as many as these queries see
   float scale;
   float logit_cap;  // 0: none
+  bool hidden_is_zero;
   struct Mask {
     const float* rows[kMaxRows];
     int step;  // 0: one value for the whole row
@@ -31,7 +32,7 @@ struct AttentionBlock {
     mask_count = shape.mask_count;
     for (int m = 0; m < mask_count; ++m) {
       masks[m].rows[r] = shape.MaskRow(args, m, batch, head, query);
-      masks[m].step = shape.MaskStep(m);
+      masks[m].step = shape.masks[m].channel_step;
     }
   }
 };

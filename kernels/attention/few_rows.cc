@@ -244,6 +244,7 @@ class FewRowsKernel final : public Kernel {
     block.rows = f.rows;
     block.scale = params_.score_scale();
     block.logit_cap = params_.logit_cap;
+    block.hidden_is_zero = params_.hidden_is_zero;
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
     const int64_t lanes = few_rows_.lanes;

@@ -77,15 +77,6 @@ void ScaleQueries(const float* x, float factor, float* to, int64_t n) {
   ScaleRow(x, to, static_cast<size_t>(n), factor);
 }
 
-void WeighScores(const AttentionBlock& b) {
-  const auto keys = static_cast<size_t>(b.keys);
-  const bool plain = b.mask_count == 0 && b.logit_cap <= 0 && b.scale > 0;
-  float most[AttentionBlock::kMaxRows];
-  for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
-  const int64_t pitch = ScorePitch(b.keys);
-  SoftmaxBelow(most, {b.scores, pitch, b.rows}, {b.scores, pitch}, keys, plain ? b.scale : 1.0f);
-}
-
 // The index behind the last value above kHiddenScore; 0 where there is none.
 HWY_INLINE int64_t VisibleEnd(const float* mask, int64_t n) {
   const D d;
@@ -95,6 +86,20 @@ HWY_INLINE int64_t VisibleEnd(const float* mask, int64_t n) {
   while (n >= lanes && hn::AllTrue(d, hn::Le(hn::LoadU(d, mask + n - lanes), hidden))) n -= lanes;
   while (n > 0 && mask[n - 1] <= kHiddenScore) --n;
   return n;
+}
+
+void WeighScores(const AttentionBlock& b) {
+  const auto keys = static_cast<size_t>(b.keys);
+  const bool plain = b.mask_count == 0 && b.logit_cap <= 0 && b.scale > 0;
+  float most[AttentionBlock::kMaxRows];
+  for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
+  const int64_t pitch = ScorePitch(b.keys);
+  SoftmaxBelow(most, {b.scores, pitch, b.rows}, {b.scores, pitch}, keys, plain ? b.scale : 1.0f);
+  for (int64_t r = 0; b.hidden_is_zero && r < b.rows; ++r) {
+    const AttentionBlock::Mask& last = b.masks[b.mask_count - 1];
+    const int64_t masked = last.step == 0 ? 1 : b.keys;
+    if (VisibleEnd(last.rows[r], masked) == 0) std::fill_n(b.scores + r * pitch, keys, 0.0f);
+  }
 }
 
 int64_t VisibleKeys(const AttentionBlock& b, int64_t keys) {

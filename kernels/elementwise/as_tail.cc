@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/elementwise/broadcast.h"
+#include "kernels/elementwise/broadcast_rows.h"
 #include "kernels/elementwise/elementwise.h"
 #include "runtime/tflite/builtin_codes.h"
 
@@ -54,36 +56,14 @@ std::optional<TailStage> UnaryStage(const OpDescription& op) {
 }
 
 std::optional<TailOperandUse> AsTailOperand(const TensorInfo& operand, const Shape& output) {
-  // The row dimensions as runs of one stride each, the innermost first. Dimensions of 1 have none.
-  struct Run {
-    int64_t size, stride;
-  };
-  std::vector<Run> runs;
-  const Shape& in = operand.shape;
-  if (in.rank() > output.rank()) return std::nullopt;
-  int64_t stride = operand.pitch();
-  for (int d = -2; d >= -output.rank(); --d) {
-    const int32_t size = output.dim(d);
-    const int32_t own = -d <= in.rank() ? in.dim(d) : 1;
-    if (own != size && own != 1) return std::nullopt;
-    if (size == 1) continue;
-    const int64_t step = own == 1 ? 0 : stride;
-    stride *= own;
-    if (!runs.empty() && step == runs.back().stride * runs.back().size) {
-      runs.back().size *= size;
-    } else {
-      runs.push_back({size, step});
-    }
-  }
-  const int32_t own = in.rank() ? in.dim(-1) : 1;
-  const int32_t channels = output.rank() ? output.dim(-1) : 1;
-  if ((own != channels && own != 1) || runs.size() > 2) return std::nullopt;
+  const std::optional<BroadcastRows> rows = RowsBroadcastTo(operand, output);
+  if (!rows || rows->runs.size() > 2) return std::nullopt;
   TailOperandUse use{.operand = {}, .rows_per_batch = INT64_MAX};
-  use.operand.channel_stride = own == 1 ? 0 : 1;
-  if (!runs.empty()) use.operand.row_stride = runs[0].stride;
-  if (runs.size() == 2) {
-    use.rows_per_batch = runs[0].size;
-    use.operand.batch_stride = runs[1].stride;
+  use.operand.channel_stride = rows->channel_step;
+  if (!rows->runs.empty()) use.operand.row_stride = rows->runs[0].step;
+  if (rows->runs.size() == 2) {
+    use.rows_per_batch = rows->runs[0].size;
+    use.operand.batch_stride = rows->runs[1].step;
   }
   return use;
 }

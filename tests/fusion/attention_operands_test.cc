@@ -128,11 +128,12 @@ TEST(AttentionMask, IsToldFromTheScores) {
 }
 
 // [batches, heads, rows, 8], each head of `x` [batches, groups, rows, 8]
-// `times` in a row, as the converter writes it.
-ValueId ForGroups(GraphBuilder& b, ValueId x, int32_t times) {
+// `times` in a row, as the PyTorch converter or Keras writes it.
+ValueId ForGroups(GraphBuilder& b, ValueId x, int32_t times, bool tiled = false) {
   const Shape s = b.shape(x);
   x = b.Op("RESHAPE", {x, b.Ints({s[0], s[1], 1, s[2], s[3]})});
-  x = b.Op("BROADCAST_TO", {x, b.Ints({s[0], s[1], times, s[2], s[3]})});
+  x = tiled ? b.Op("TILE", {x, b.Ints({1, 1, times, 1, 1})})
+            : b.Op("BROADCAST_TO", {x, b.Ints({s[0], s[1], times, s[2], s[3]})});
   return b.Op("RESHAPE", {x, b.Ints({s[0], s[1] * times, s[2], s[3]})});
 }
 
@@ -144,14 +145,15 @@ TEST(AttentionGroups, ShareKeysAndValues) {
         for (const int32_t queries : {1, 9}) {
           GraphBuilder b;
           const ValueId q = b.Op("NEG", {b.Input({batches, 2 * groups, queries, 8})});
-          ValueId k = ForGroups(b, b.Input({batches, groups, 20, 8}), 2);
+          const bool tiled = queries > 1;
+          ValueId k = ForGroups(b, b.Input({batches, groups, 20, 8}), 2, tiled);
           if (turned) k = b.Op("TRANSPOSE", {k, b.Ints({0, 1, 3, 2})});
-          const ValueId v = ForGroups(b, b.Input({batches, groups, 20, 8}), 2);
+          const ValueId v = ForGroups(b, b.Input({batches, groups, 20, 8}), 2, tiled);
           const ValueId mask = b.Input({batches, 2 * groups, queries, 20});
           b.Output(b.Op("NEG", {Attention(b, q, k, v, !turned, mask)}));
           const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
           EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION"), 1);
-          EXPECT_EQ(Count(outcome, "BROADCAST_TO"), 0);
+          EXPECT_EQ(Count(outcome, "BROADCAST_TO") + Count(outcome, "TILE"), 0);
         }
       }
     }
@@ -210,6 +212,55 @@ TEST(AttentionGroups, NotOfOtherRepetitions) {
     EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION"), 1);
     EXPECT_GE(Count(outcome, "BROADCAST_TO"), 1);
   }
+}
+
+// A TILE of more than one element repeats runs of them, not each: heads take turns.
+TEST(AttentionGroups, NotOfHeadsThatAreTiled) {
+  GraphBuilder b;
+  const auto tiled = [&] {
+    return b.Op("TILE", {b.Op("NEG", {b.Input({1, 3, 20, 8})}), b.Ints({1, 2, 1, 1})});
+  };
+  const ValueId k = tiled(), v = tiled(), q = b.Op("NEG", {b.Input({1, 6, 9, 8})});
+  b.Output(b.Op("NEG", {Attention(b, q, k, v, true)}));
+  EXPECT_EQ(Count(ExpectFusedEqualsUnfused(b.graph(), 2e-5f), "TILE"), 2);
+}
+
+// Gemma multiplies the rows of all heads of a group at once, and caps their scores. A mask has
+// groups and heads apart.
+TEST(AttentionGroups, OfRowsOfSeveralHeads) {
+  for (const int32_t batches : {1, 2}) {
+    for (const bool capped : {false, true}) {
+      for (const bool masked : {false, true}) {
+        GraphBuilder b;
+        const auto matrices = [&](int32_t rows, int32_t width) {
+          return b.Op("NEG", {b.Input({batches, 2, rows, width})});
+        };
+        const ValueId q = matrices(3 * 9, 8), k = matrices(8, 11), v = matrices(11, 8);
+        ValueId x = b.Op("BATCH_MATMUL", {q, k});
+        x = b.Op("RESHAPE", {x, b.Ints({batches, 2, 3, 9, 11})});
+        if (capped) {
+          x = b.Op("TANH", {b.Op("DIV", {x, b.Scalar(5)})});
+          x = b.Op("MUL", {x, b.Scalar(5)});
+        }
+        if (masked) x = b.Op("ADD", {x, b.Op("NEG", {b.Input({batches, 1, 1, 9, 11})})});
+        x = b.Op("RESHAPE", {b.Softmax(x), b.Ints({batches, 2, 3 * 9, 11})});
+        b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {x, v})}));
+        const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
+        EXPECT_EQ(Count(outcome, "FUSELITE_ATTENTION"), 1);
+        EXPECT_EQ(Count(outcome, "TANH"), 0);
+      }
+    }
+  }
+}
+
+// Keys and values that repeat along the batches.
+TEST(AttentionGroups, NotOfOtherProducts) {
+  GraphBuilder b;
+  const auto matrices = [&](Shape shape) { return b.Op("NEG", {b.Input(shape)}); };
+  const ValueId q = matrices({2, 3, 9, 8});
+  const ValueId k = matrices({1, 3, 11, 8}), v = matrices({1, 3, 11, 8});
+  b.Output(b.Op("NEG", {Attention(b, q, k, v, true)}));
+  EXPECT_EQ(Count(ExpectFusedEqualsUnfused(b.graph(), 2e-5f), "FUSELITE_ATTENTION"), 0);
 }
 
 }  // namespace

@@ -178,5 +178,64 @@ TEST(RecognizeAttention, OfSeveralMasks) {
   }
 }
 
+// Keras hides weights once more, where their scores are hidden.
+struct HiddenTwice {
+  bool known = false, another = false;  // the condition, and whether weights have one of their own
+  float low = kLow, weight = 0;
+  bool biased = false, scaled = false;  // behind the bias
+};
+std::vector<std::string> AttentionThatHides(GraphBuilder& b, HiddenTwice form) {
+  const auto matrices = [&](int32_t rows) { return b.Op("NEG", {b.Input({2, 3, rows, 8})}); };
+  const ValueId q = matrices(kRows), k = matrices(kKeys), v = matrices(kKeys);
+  // Larger scores would not round off against -1e9, nor those of graphs with another scale.
+  const ValueId scale = b.Scalar(0.05f);
+  ValueId x = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", 1}});
+  if (!form.scaled) x = b.Op("MUL", {x, scale});
+  if (form.biased) x = b.Op("ADD", {x, b.Op("NEG", {b.Input({1, 3, 1, kKeys})})});
+  if (form.scaled) x = b.Op("MUL", {x, scale});
+  // The first row sees nothing, each of the others one key more.
+  std::vector<int32_t> numbers;
+  for (int32_t i = 0; i < kRows * kKeys; ++i) numbers.push_back(i % kKeys - i / kKeys);
+  const Shape shape = {kRows, kKeys};
+  const auto seen = [&](int32_t below) {
+    const ValueId first = form.known ? b.Ints({1}, {below}) : b.Input({1}, DataType::kInt32);
+    return b.Op("LESS", {b.Ints(shape, numbers), first});
+  };
+  const ValueId condition = seen(0);
+  x = b.Op("SELECT_V2", {condition, x, b.Scalar(form.low)});
+  const ValueId which = form.another ? seen(1) : condition;
+  const ValueId weights = b.Op("SELECT_V2", {which, b.Softmax(x), b.Scalar(form.weight)});
+  b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
+  return (form.low == kLow ? ExpectFusedEqualsUnfused(b.graph(), kTolerance)
+                           : ExpectSameFused(b.graph(), kTolerance))
+      .ops();
+}
+
+TEST(RecognizeAttention, OfWeightsThatAreHiddenToo) {
+  for (const bool known : {false, true}) {
+    for (const float low : {-1e9f, kLow}) {
+      for (const bool biased : {false, true}) {
+        for (const bool scaled : {false, true}) {
+          GraphBuilder b;
+          const auto ops = AttentionThatHides(
+              b, {.known = known, .low = low, .biased = biased, .scaled = scaled});
+          EXPECT_THAT(ops, Contains(StartsWith("FUSELITE_ATTENTION")));
+          EXPECT_THAT(ops, Not(Contains(StartsWith("SOFTMAX"))));
+        }
+      }
+    }
+  }
+}
+
+TEST(RecognizeAttention, NotOfWeightsThatAreHiddenOtherwise) {
+  for (const HiddenTwice form : {HiddenTwice{.another = true},
+                                 {.known = true, .another = true},
+                                 {.low = -1e8f},
+                                 {.weight = 1}}) {
+    GraphBuilder b;
+    EXPECT_THAT(AttentionThatHides(b, form), Not(Contains(StartsWith("FUSELITE_ATTENTION"))));
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::fusion::testing

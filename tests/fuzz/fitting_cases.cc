@@ -65,7 +65,9 @@ FittingCase Attention(Random& random) {
   };
   cache(params.keys_by_rows ? order(key_heads, keys, depth) : order(key_heads, depth, keys));
   cache(order(key_heads, keys, values));
-  for (int masks = Dim(random, 0, 2); masks > 0; --masks) {
+  const int masks = Dim(random, 0, 2);
+  params.hidden_is_zero = masks > 0 && random.Chance(0.3);
+  for (int i = 0; i < masks; ++i) {
     tester.Input(Floats(random,
                         random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys},
                                      Shape{queries, keys}}),

@@ -225,11 +225,17 @@ TEST_P(CompositesTest, AttentionWithHeadsInside) {
       outside.Input(HeadsOutside(tester.inputs[i], i == 0 ? 1 : group));
       shared.Input(HeadsOutside(tester.inputs[i], 1));
     }
-    for (int masks = random.Int(0, 2); masks > 0; --masks) {
+    // Where some queries may see nothing, only the last mask hides.
+    const int masks = dim(0, 2), hiding = masks > 0 && random.Chance(0.4) ? masks : 0;
+    for (int i = 1; i <= masks; ++i) {
       const Shape shape = random.Pick({Shape{n, heads, queries, keys}, Shape{1, 1, queries, keys}});
-      const TestTensor mask = random.Chance(0.7) ? CausalMask(random, shape, dim(0, keys))
-                                                 : RandomTensor(random, shape, 3);
+      const bool causal = hiding > 0 ? i == hiding : random.Chance(0.7);
+      const TestTensor mask = causal ? CausalMask(random, shape, dim(hiding > 0 ? -3 : 0, keys))
+                                     : RandomTensor(random, shape, 3);
       for (OpTester* each : {&tester, &outside, &shared}) each->Input(mask);
+    }
+    for (OpTester* each : {&tester, &outside, &shared}) {
+      each->params<AttentionParams>().hidden_is_zero = hiding > 0;
     }
     ASSERT_TRUE(tester.Infer().ok() && outside.Infer().ok() && shared.Infer().ok());
     ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, queries, heads, values}));
@@ -364,6 +370,34 @@ TEST(AttentionTest, OneKeyGivesItsValue) {
   const auto actual = tester.Run("reference", Isa::kScalar);
   ASSERT_TRUE(actual.ok());
   EXPECT_THAT((*actual)[0].values<float>(), ::testing::ElementsAre(5, 6, 5, 6));
+}
+
+// Of three queries the last mask hides all from the first; another hides as much from the second.
+TEST(AttentionTest, HiddenQueriesHaveZerosOrTheMean) {
+  for (const Isa isa : RunnableIsas()) {
+    for (const bool zero : {false, true}) {
+      OpTester tester("FUSELITE_ATTENTION");
+      tester.params<AttentionParams>() = {
+          .scale = 0.5f, .keys_by_rows = true, .hidden_is_zero = zero};
+      tester.Input(TestTensor::Of<float>(kF32, {3, 1}, {1, 1, 1}));
+      tester.Input(TestTensor::Of<float>(kF32, {2, 1}, {3, 3}));
+      tester.Input(TestTensor::Of<float>(kF32, {2, 1}, {4, 8}));
+      tester.Input(TestTensor::Of<float>(kF32, {3, 2}, {0, 0, -1e9f, -1e9f, 0, 0}));
+      tester.Input(TestTensor::Of<float>(kF32, {3, 2}, {-1e9f, -1e9f, 0, 0, 0, -1e9f}));
+      ASSERT_TRUE(tester.Infer().ok());
+      const auto actual = tester.Run(HasVectors(isa) ? "highway" : "reference", isa);
+      ASSERT_TRUE(actual.ok());
+      EXPECT_THAT((*actual)[0].values<float>(), ::testing::ElementsAre(zero ? 0 : 6, 6, 4))
+          << IsaName(isa);
+    }
+  }
+}
+
+TEST(AttentionTest, RefusesHiddenQueriesWithoutMask) {
+  OpTester tester("FUSELITE_ATTENTION");
+  tester.params<AttentionParams>() = {.scale = 1, .keys_by_rows = true, .hidden_is_zero = true};
+  for (int i = 0; i < 3; ++i) tester.Input(TestTensor::Of<float>(kF32, {1, 1}, {1}));
+  EXPECT_FALSE(tester.Infer().ok());
 }
 
 TEST(AttentionTest, RefusesWhatDoesNotFit) {
