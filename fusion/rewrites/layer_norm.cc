@@ -1,7 +1,8 @@
 // Layer normalization over the innermost dimension, from its parts. Exporters write
 //   mean = MEAN(x), var = MEAN(SQUARED_DIFFERENCE(x, mean)), r = RSQRT(var + epsilon)
 // and then, with g = r * gamma, either
-//   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, or
+//   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, which Keras adds by itself
+//   where beta is 0, or
 //   (x - mean) * r * gamma + beta, also as a quotient by SQRT(var + epsilon).
 // Where means drop their dimension, reshapes stand between, and beta may be a 0 before gamma comes.
 // JAX writes means as SUM * (1/n); Flax makes var of MEAN(x * x) - mean * mean, at least 0. Of rows
@@ -48,7 +49,7 @@ class Matcher : public RowPatternWalk {
   // Whether the value has one element for each row, or for each element.
   bool FitsRows(ValueId v) const { return IsByRow(v) || ShapeOf(v) == ShapeOf(x_); }
 
-  // x * g + (beta - mean * g)
+  // x * g + (beta - mean * g), or x * g + NEG(mean) * g
   bool ExpandedForm(NodeId last) {
     if (!Is(graph_, last, "ADD")) return false;
     for (int i : {0, 1}) {
@@ -65,10 +66,13 @@ class Matcher : public RowPatternWalk {
     }
     return false;
   }
-  // beta - mean * g
+  // beta - mean * g, or the product alone
   bool Shift(ValueId value, ValueId g) {
     if (ShapeOf(x_).rank() == 0) return false;
     value = Unshaped(value);
+    if (const NodeId product = Step(value, "MUL"); product != kNone) {
+      return MeanTimes(product, g, true);
+    }
     if (const NodeId sub = Step(value, "SUB"); sub != kNone) {
       match_.beta = In(sub, 0);
       const NodeId product = Step(In(sub, 1), "MUL");
@@ -99,8 +103,9 @@ class Matcher : public RowPatternWalk {
     }
     return false;
   }
-  // beta, or 0 in its place.
+  // beta, or 0 or nothing in its place.
   bool IsShift(ValueId value) {
+    if (value == kNone) return true;
     if (ScalarConstant(graph_, value) != 0.0f) return IsPerChannel(value);
     match_.beta = kNone;
     return true;
@@ -187,8 +192,8 @@ class Matcher : public RowPatternWalk {
 
   // RSQRT(var + epsilon)
   bool InverseDeviation(ValueId r, ValueId mean, ValueId centred) {
-    const NodeId rsqrt = Step(Unshaped(r), "RSQRT");
-    return rsqrt != kNone && VariancePlusEpsilon(In(rsqrt, 0), mean, centred);
+    const ValueId variance = OfWhichInverseRoot(r);
+    return variance != kNone && VariancePlusEpsilon(variance, mean, centred);
   }
   bool Deviation(ValueId value, ValueId mean, ValueId centred) {
     const NodeId root = Step(Unshaped(value), "SQRT");

@@ -1,7 +1,8 @@
 // RMS normalization over the innermost dimension, from its parts: with the mean of squares
 //   m = MEAN(x * x), SUM(x * x) / n or SUM(x * x) * (1/n), the square also as SQUARE(x),
-// and r = RSQRT(m + epsilon), either x * r * gamma, x * (r * gamma) or x / SQRT(m + epsilon) *
-// gamma, with or without gamma. Where sums and means drop their dimension, reshapes stand between.
+// and r = RSQRT(m + epsilon) or 1 / SQRT(m + epsilon), either x * r * gamma, x * (r * gamma) or x /
+// SQRT(m + epsilon) * gamma, with or without gamma. Where sums and means drop their dimension,
+// reshapes stand between.
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
 #include "fusion/rewrites/row_pattern.h"
@@ -32,12 +33,10 @@ class Matcher : public RowPatternWalk {
  private:
   // x * r, x * (r * gamma), or x / SQRT(m + epsilon)
   bool Normalized(NodeId id) {
-    if (Is(graph_, id, "DIV")) return Normalizes(In(id, 0), In(id, 1), "SQRT");
+    if (Is(graph_, id, "DIV")) return DividesBy(In(id, 0), In(id, 1));
     if (!Is(graph_, id, "MUL")) return false;
     for (int i : {0, 1}) {
-      if (Normalizes(In(id, i), In(id, 1 - i), "RSQRT") || Gain(In(id, i), In(id, 1 - i))) {
-        return true;
-      }
+      if (Multiplies(In(id, i), In(id, 1 - i)) || Gain(In(id, i), In(id, 1 - i))) return true;
     }
     return false;
   }
@@ -59,7 +58,7 @@ class Matcher : public RowPatternWalk {
     const NodeId product = Step(value, "MUL");
     if (product == kNone) return false;
     for (int i : {0, 1}) {
-      if (!Normalizes(of, In(product, i), "RSQRT") || !IsPerChannel(In(product, 1 - i))) continue;
+      if (!Multiplies(of, In(product, i)) || !IsPerChannel(In(product, 1 - i))) continue;
       nodes.push_back(product);
       match_.gamma = In(product, 1 - i);
       return true;
@@ -67,23 +66,41 @@ class Matcher : public RowPatternWalk {
     return false;
   }
 
-  // Whether `value` is `root` of the mean square of the rows of `of` and epsilon.
-  bool Normalizes(ValueId of, ValueId value, std::string_view root) {
+  // Whether `value` is the inverse root of the mean square of the rows of `of` and epsilon.
+  bool Multiplies(ValueId of, ValueId value) {
+    if (!BeginAt(of, value)) return false;
+    const ValueId square = OfWhichInverseRoot(value);
+    return square != kNone && IsMeanSquare(square);
+  }
+  // Whether it is the root.
+  bool DividesBy(ValueId of, ValueId value) {
+    if (!BeginAt(of, value)) return false;
+    const NodeId root = Step(Unshaped(value), "SQRT");
+    return root != kNone && IsMeanSquare(In(root, 0));
+  }
+  bool BeginAt(ValueId of, ValueId value) {
     x_ = of;
     match_ = {};
     nodes.clear();
-    if (ShapeOf(of).rank() == 0 || !IsByRow(value)) return false;
-    const NodeId inverse = Step(Unshaped(value), root);
-    if (inverse == kNone) return false;
-    const NodeId add = Step(Unshaped(In(inverse, 0)), "ADD");
+    return ShapeOf(of).rank() > 0 && RowsOf(value);
+  }
+  // Whether this is the mean square of the rows of `x_`, and epsilon.
+  bool IsMeanSquare(ValueId value) {
+    const NodeId add = Step(Unshaped(value), "ADD");
     if (add == kNone) return false;
     for (int i : {0, 1}) {
       const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
       if (!epsilon) continue;
       match_.epsilon = *epsilon;
-      return OfWhichSquare(OfWhichMean(In(add, i))) == x_ && RowsOf(value);
+      return IsSquare(OfWhichMean(In(add, i)));
     }
     return false;
+  }
+  // Whether this is the square of `x_`, perhaps made before both were given their shape.
+  bool IsSquare(ValueId value) {
+    if (value == kNone || ShapeOf(value) != ShapeOf(x_)) return false;
+    const ValueId squared = OfWhichSquare(Unshaped(value));
+    return squared != kNone && Root(squared) == Root(x_);
   }
   // Whether there is one element for each row, at its place.
   bool RowsOf(ValueId value) const {

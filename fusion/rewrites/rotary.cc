@@ -1,6 +1,6 @@
 // Rotary position embedding as decoders write it, with x1 and x2 the halves of a head:
 //   CONCATENATION(x1 * cos - x2 * sin, x2 * cos + x1 * sin)   or, with tables of the whole width,
-//   x * cos + CONCATENATION(-x2, x1) * sin
+//   x * cos + CONCATENATION(-x2, x1) * sin, which Keras puts together by PACK and RESHAPE
 #include <algorithm>
 
 #include "fusion/match.h"
@@ -52,9 +52,8 @@ class Matcher : public PatternWalk {
       const NodeId by_sin = ProducerIs(graph_, In(sum, i), "MUL");
       if (by_sin == kNone) continue;
       for (int j : {0, 1}) {
-        const NodeId turned = ProducerIs(graph_, In(by_sin, j), "CONCATENATION");
         nodes.clear();
-        if (turned == kNone || !IsTurned(turned)) continue;
+        if (!IsTurned(In(by_sin, j))) continue;
         sin = In(by_sin, 1 - j);
         cos = OtherFactor(In(sum, 1 - i), x);
         return cos != kNone && Step(In(sum, i), "MUL") != kNone;
@@ -63,11 +62,31 @@ class Matcher : public PatternWalk {
     return false;
   }
   // Whether this is CONCATENATION(-x2, x1).
-  bool IsTurned(NodeId concatenation) {
-    if (!JoinsRows(concatenation)) return false;
-    nodes.push_back(concatenation);
-    const ValueId second = Negated(In(concatenation, 0));
-    return second != kNone && AreHalves(In(concatenation, 1), second);
+  bool IsTurned(ValueId value) {
+    const NodeId joined = JoinOf(value);
+    if (joined == kNone) return false;
+    const ValueId second = Negated(In(joined, 0));
+    return second != kNone && AreHalves(In(joined, 1), second) &&
+           graph_.value(value).info.shape == graph_.value(x).info.shape;
+  }
+  // The node that puts two values side by side to make the rows of `value`; else kNone.
+  NodeId JoinOf(ValueId value) {
+    if (const NodeId concatenation = Step(value, "CONCATENATION"); concatenation != kNone) {
+      return JoinsRows(concatenation) ? concatenation : kNone;
+    }
+    const NodeId reshape = Step(value, "RESHAPE");
+    const NodeId pack = reshape == kNone ? kNone : Step(In(reshape, 0), "PACK");
+    return pack != kNone && PacksRows(pack, value) ? pack : kNone;
+  }
+  // Whether each row of two values, which `pack` puts one behind the other, is one of `value`'s.
+  bool PacksRows(NodeId pack, ValueId value) const {
+    const Node& node = graph_.node(pack);
+    const Shape& packed = graph_.value(node.outputs[0]).info.shape;
+    const Shape& rows = graph_.value(value).info.shape;
+    const int axis = node.params.as<kernels::PackParams>().axis;
+    const bool side_by_side = axis == -2 || axis == packed.rank() - 2;
+    return node.inputs.size() == 2 && side_by_side && rows.rank() > 0 &&
+           rows.dim(-1) == 2 * packed.dim(-1);
   }
   // The value whose negative `value` is; else kNone.
   ValueId Negated(ValueId value) {

@@ -55,6 +55,15 @@ ValueId RowPatternWalk::OfWhichSquare(ValueId value) {
   return product != kNone && In(product, 0) == In(product, 1) ? In(product, 0) : kNone;
 }
 
+ValueId RowPatternWalk::OfWhichInverseRoot(ValueId value) {
+  value = Unshaped(value);
+  if (const NodeId rsqrt = Step(value, "RSQRT"); rsqrt != kNone) return In(rsqrt, 0);
+  const NodeId inverse = Step(value, "DIV");
+  if (inverse == kNone || ScalarConstant(graph_, In(inverse, 0)) != 1.0f) return kNone;
+  const NodeId root = Step(Unshaped(In(inverse, 1)), "SQRT");
+  return root == kNone ? kNone : In(root, 0);
+}
+
 ValueId RowPatternWalk::Unshaped(ValueId value) {
   for (NodeId id = ReshapeOf(value); id != kNone; id = ReshapeOf(value)) {
     nodes.push_back(id);

@@ -27,6 +27,9 @@ class RowPatternWalk : public PatternWalk {
   // kNone.
   ValueId OfWhichSquare(ValueId value);
 
+  // What has this inverse square root, RSQRT or 1 / SQRT; else kNone.
+  ValueId OfWhichInverseRoot(ValueId value);
+
   // What `value` was before it was reshaped; the reshapes become part of the pattern.
   ValueId Unshaped(ValueId value);
   ValueId Root(ValueId value) const;

@@ -1,4 +1,6 @@
 // Normalizations that exporters spell out of means, squares and roots.
+#include <algorithm>
+
 #include "tests/fusion/graph_builder.h"
 
 namespace fuselite::fusion::testing {
@@ -16,15 +18,21 @@ ValueId InverseDeviation(GraphBuilder& b, ValueId x, ValueId mean) {
 }
 
 TEST(LayerNorm, AsKerasExpandsIt) {
-  for (const bool negated : {false, true}) {
+  enum class Shift { kDifference, kNegated, kNone };
+  for (const Shift form : {Shift::kDifference, Shift::kNegated, Shift::kNone}) {
     GraphBuilder b;
     // With as many rows as channels, what lies along the wrong ones has the right shape, too.
-    const ValueId x = b.Dense(b.Input({negated ? 12 : 5, 7}), 12);
+    const ValueId x = b.Dense(b.Input({form == Shift::kDifference ? 5 : 12, 7}), 12);
     const ValueId mean = b.Op("MEAN", {x, b.Ints({-1})}, kKeepDims);
     const ValueId g = b.Op("MUL", {InverseDeviation(b, x, mean), b.Constant({1, 12})});
     const ValueId beta = b.Constant({1, 12});
-    const ValueId shift = negated ? b.Op("ADD", {b.Op("MUL", {b.Op("NEG", {mean}), g}), beta})
-                                  : b.Op("SUB", {beta, b.Op("MUL", {mean, g})});
+    ValueId shift;
+    if (form == Shift::kDifference) {
+      shift = b.Op("SUB", {beta, b.Op("MUL", {mean, g})});
+    } else {
+      shift = b.Op("MUL", {b.Op("NEG", {mean}), g});
+      if (form == Shift::kNegated) shift = b.Op("ADD", {shift, beta});
+    }
     b.Output(b.Op("ADD", {b.Op("MUL", {x, g}), shift}));
     const Outcome outcome = ExpectFusedEqualsUnfused(b.graph(), 2e-5f);
     EXPECT_THAT(outcome.ops(), ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM"));
@@ -175,7 +183,7 @@ TEST(LayerNorm, NotOverAnotherDimension) {
 // gain by x * r, by r, or absent.
 TEST(RmsNorm, FromItsParts) {
   for (const std::string mean : {"MEAN", "SUM / n", "SUM * (1/n)"}) {
-    for (const std::string gain : {"", "of x * r", "of r", "of a quotient"}) {
+    for (const std::string gain : {"", "of x * r", "of r", "of a quotient", "of x * (1 / root)"}) {
       for (const bool kept : {false, true}) {
         SCOPED_TRACE(mean + ", gain " + gain);
         GraphBuilder b;
@@ -188,8 +196,9 @@ TEST(RmsNorm, FromItsParts) {
         if (mean == "SUM * (1/n)") m = b.Op("MUL", {b.Scalar(1.0f / 12), m});
         if (!kept) m = b.Op("RESHAPE", {m, b.Ints({rows, 1})});
         m = b.Op("ADD", {m, b.Scalar(1e-5f)});
-        const bool quotient = gain == "of a quotient";
-        ValueId r = b.Op(quotient ? "SQRT" : "RSQRT", {m});
+        const bool quotient = gain == "of a quotient", inverse = gain == "of x * (1 / root)";
+        ValueId r = b.Op(quotient || inverse ? "SQRT" : "RSQRT", {m});
+        if (inverse) r = b.Op("DIV", {b.Scalar(1), r});
         if (gain == "of r") r = b.Op("MUL", {r, b.Constant({12})});
         ValueId y = quotient ? b.Op("DIV", {x, r}) : b.Op("MUL", {r, x});
         if (!gain.empty() && gain != "of r") y = b.Op("MUL", {y, b.Constant({1, 12})});
@@ -198,6 +207,34 @@ TEST(RmsNorm, FromItsParts) {
                     ElementsAre("FULLY_CONNECTED", "FUSELITE_LAYER_NORM", "FULLY_CONNECTED"));
       }
     }
+  }
+}
+
+// Qwen 3 normalizes heads, whose squares Keras makes before it takes rows apart.
+TEST(RmsNorm, OfHeadsOfRows) {
+  for (const bool of_another : {false, true}) {
+    GraphBuilder b;
+    const ValueId rows = b.Dense(b.Input({5, 7}), 12), shape = b.Ints({5, 3, 4});
+    const ValueId squared = of_another ? b.Op("NEG", {rows}) : rows;
+    const ValueId heads = b.Op("RESHAPE", {rows, shape});
+    const ValueId squares = b.Op("RESHAPE", {b.Op("MUL", {squared, squared}), shape});
+    const ValueId m = b.Op("MEAN", {squares, b.Ints({2})}, kKeepDims);
+    const ValueId r = b.Op("RSQRT", {b.Op("ADD", {m, b.Scalar(1e-5f)})});
+    b.Output(b.Op("MUL", {b.Op("MUL", {heads, r}), b.Constant({4})}));
+    const auto ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    EXPECT_EQ(std::ranges::count(ops, "FUSELITE_LAYER_NORM"), of_another ? 0 : 1);
+  }
+}
+
+TEST(RmsNorm, NotOfAnotherInverse) {
+  for (const float one : {1.0f, 2.0f}) {
+    GraphBuilder b;
+    const ValueId x = b.Input({6, 6});
+    const ValueId m = b.Op("MEAN", {b.Op("SQUARE", {x}), b.Ints({1})}, kKeepDims);
+    const ValueId root = b.Op("SQRT", {b.Op("ADD", {m, b.Scalar(1e-5f)})});
+    b.Output(b.Op("MUL", {x, b.Op("DIV", {b.Scalar(one), root})}));
+    const auto ops = ExpectFusedEqualsUnfused(b.graph(), 2e-5f).ops();
+    EXPECT_EQ(std::ranges::count(ops, "FUSELITE_LAYER_NORM"), one == 1 ? 1 : 0);
   }
 }
 

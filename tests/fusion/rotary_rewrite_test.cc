@@ -57,6 +57,8 @@ struct WholeHeads {
   bool sign_of_first = false, first_foremost = false;
   bool halves_of_another = false, cos_of_another = false;
   bool activation = false;
+  bool packed = false;  // by PACK and RESHAPE instead
+  int axis = -2;        // of PACK
 };
 ValueId RotaryOfWholeHeads(GraphBuilder& b, ValueId x, Tables t, WholeHeads form, bool neg = false,
                            bool turned = false) {
@@ -67,7 +69,12 @@ ValueId RotaryOfWholeHeads(GraphBuilder& b, ValueId x, Tables t, WholeHeads form
   ValueId& negative = halves[form.sign_of_first ? 0 : 1];
   negative = neg ? b.Op("NEG", {negative}) : b.Op("MUL", {negative, b.Scalar(form.sign)});
   if (!form.first_foremost) std::swap(halves[0], halves[1]);
-  const ValueId rotated = b.Op("CONCATENATION", halves, {{"axis", last}});
+  const std::vector<int32_t> whole(b.shape(x).dims().begin(), b.shape(x).dims().end());
+  const ValueId rotated =
+      form.packed
+          ? b.Op("RESHAPE",
+                 {b.Op("PACK", halves, {{"values_count", 2}, {"axis", form.axis}}), b.Ints(whole)})
+          : b.Op("CONCATENATION", halves, {{"axis", last}});
   const ValueId factor = form.cos_of_another ? other : x;
   const ValueId straight = turned ? b.Op("MUL", {t.cos, factor}) : b.Op("MUL", {factor, t.cos});
   const ValueId crossed = turned ? b.Op("MUL", {t.sin, rotated}) : b.Op("MUL", {rotated, t.sin});
@@ -81,7 +88,8 @@ TEST(Rotary, FromWholeHeads) {
       GraphBuilder b;
       const ValueId x = b.Op("NEG", {b.Input({1, 5, 3, 8})});
       const Tables t = TablesOf(b, {1, 5, 1, 8});
-      b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, t, {}, neg, turned)}));
+      const WholeHeads form = {.packed = neg, .axis = turned ? -2 : 3};
+      b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, t, form, neg, turned)}));
       EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
                   ElementsAre("NEG", "FUSELITE_ROTARY", "NEG"));
     }
@@ -95,7 +103,9 @@ TEST(Rotary, NotOfOtherWholeHeads) {
                                 {.sign_of_first = true, .first_foremost = true},
                                 {.halves_of_another = true},
                                 {.cos_of_another = true},
-                                {.activation = true}}) {
+                                {.activation = true},
+                                {.packed = true, .axis = -1},
+                                {.packed = true, .axis = 0}}) {
     GraphBuilder b;
     const ValueId x = b.Input({5, 8});
     b.Output(b.Op("NEG", {RotaryOfWholeHeads(b, x, TablesOf(b, {5, 8}), form)}));
