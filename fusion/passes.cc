@@ -17,6 +17,7 @@ constexpr RewriteFunction kRewrites[] = {
     DropShiftOfScores,        //
     MaskByAddition,           //
     SinkTransposeOfScores,    //
+    JoinBiases,               //
     MergeReshapes,            //
     MergeTransposes,          //
     ShareTransposes,          //
