@@ -3,6 +3,7 @@
 #include "kernels/conv3d/conv3d.h"
 #include "kernels/product/description.h"
 #include "kernels/shape_rules.h"
+#include "kernels/tap_ranges.h"
 #include "kernels/transpose_conv/axis_parts.h"
 
 namespace fuselite::kernels {
@@ -12,13 +13,53 @@ struct Parts3D {
   AxisPart z, y, x;
 };
 
-void DescribeForward(const Window3D& window, const Shape& filter, ProductDescription* product) {
+// Ranges of planes whose windows have the same planes inside of the volume, where that leaves out
+// enough; else all as one. Of four planes, windows of three meet 10 instead of 12.
+std::vector<TapRange> PlanesByTaps(const Window3D& window) {
+  // Products of fewer rows would load weights of their own for little, and weights are packed for
+  // each range.
+  constexpr int64_t kFewestRows = 16;
+  constexpr size_t kMostRanges = 3;
+  constexpr double kWorthwhile = 0.95;
+  const auto& [d, h, w] = window.axes;
+  std::vector<TapRange> ranges = RangesByTaps(d);
+  double taps = 0;
+  for (const TapRange& range : ranges) taps += double{1} * range.taps * range.outputs();
+  const bool worthwhile = !ranges.empty() && ranges.size() <= kMostRanges &&
+                          taps <= kWorthwhile * d.filter * d.output &&
+                          int64_t{h.output} * w.output >= kFewestRows;
+  return worthwhile ? ranges : WholeRange(d);
+}
+
+ProductPart PartOfPlanes(const Window3D& window, const Shape& filter, const TapRange& range) {
+  const auto& [d, h, w] = window.axes;
+  const auto whole = [](const WindowAxis& axis) { return OverPadded(axis, WholeRange(axis)[0]); };
+  ProductPart part{.window = {whole(h), whole(w)}, .z = OverPadded(d, range)};
+  part.first_z = range.start(d);
+  part.out_z = range.begin;
+  const int64_t plane = int64_t{h.filter} * w.filter;
+  for (int64_t tap = range.first_tap * plane; tap < (range.first_tap + range.taps) * plane; ++tap) {
+    part.taps.push_back(tap * filter[3] * filter[4]);
+  }
+  return part;
+}
+
+void DescribeForward(const Window3D& window, const Shape& filter, bool constant,
+                     ProductDescription* product) {
   const auto& [d, h, w] = window.axes;
   product->padding = {h, w};
   product->volume = d;
-  product->parts = {{.window = {h, w}, .z = d}};
   product->k_step = filter[4];
   product->n_step = 1;
+  const std::vector<TapRange> planes = constant ? PlanesByTaps(window) : WholeRange(d);
+  if (planes.size() == 1 && planes[0].taps == d.filter) {
+    product->parts = {{.window = {h, w}, .z = d}};
+    return;
+  }
+  if (planes.size() > 1) product->name = internal::Join("conv3d of ", planes.size(), " parts");
+  for (const TapRange& range : planes) {
+    product->parts.push_back(PartOfPlanes(window, filter, range));
+  }
 }
 
 // Later taps meet earlier inputs.
@@ -113,7 +154,7 @@ Result<ProductDescription> DescribeConv3DProduct(const OpDescription& op) {
   if (transposed) {
     FUSELITE_RETURN_IF_ERROR(DescribeTransposed(window, filter, &product));
   } else {
-    DescribeForward(window, filter, &product);
+    DescribeForward(window, filter, op.inputs[1].constant(), &product);
   }
   FUSELITE_RETURN_IF_ERROR(CheckPadded(product));
   return product;

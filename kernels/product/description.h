@@ -29,7 +29,7 @@ struct ProductPart {
   int32_t first_z = 0, out_z = 0, step_z = 1;
   // The weights of the part: for each channel its taps in the order in which they meet the image,
   // as offsets in values from the channel's first weight to the tap's first. Empty: all of them,
-  // one after the other.
+  // one after the other. Where k_step is not 1 they follow each other.
   std::vector<int64_t> taps{};
 };
 

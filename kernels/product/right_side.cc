@@ -110,7 +110,13 @@ std::string RightSide::Layout(std::span<const Product> products,
   return text;
 }
 
-// The part's taps of all channels, one behind the other.
+// Whether the part's taps follow each other among the weights, as those of some planes do.
+bool RightSide::TapsFollow(size_t part) const {
+  const auto apart = [&](int64_t a, int64_t b) { return b - a != tap_values_ * k_step_; };
+  return std::ranges::adjacent_find(taps_[part], apart) == taps_[part].end();
+}
+
+// The part's taps of all channels, one behind the other. Precondition: k_step_ == 1.
 std::vector<std::byte> RightSide::TapsOf(size_t part, const std::byte* values) const {
   const std::vector<int64_t>& taps = taps_[part];
   const int64_t bytes = tap_values_ * value_bytes_;
@@ -130,6 +136,9 @@ void RightSide::WithMatrix(size_t part, int64_t matrix, const void* values, cons
   const std::byte* first =
       static_cast<const std::byte*>(values) + matrix * matrix_step_ * value_bytes_;
   if (taps_[part].empty()) return use({first, k_step_, n_step_, bias});
+  if (TapsFollow(part)) {
+    return use({first + taps_[part][0] * value_bytes_, k_step_, n_step_, bias});
+  }
   const std::vector<std::byte> dense = TapsOf(part, first);
   const auto depth = static_cast<int64_t>(taps_[part].size()) * tap_values_;
   use({dense.data(), 1, depth, bias});

@@ -49,6 +49,7 @@ class RightSide {
   // Packs panels [begin, end) of part `part`. `values` and `bias` are the operands'.
   void Pack(const Product& product, size_t part, int64_t matrix, const void* values,
             const void* bias, std::byte* to, int64_t begin, int64_t end) const;
+  bool TapsFollow(size_t part) const;
   std::vector<std::byte> TapsOf(size_t part, const std::byte* values) const;
   // Gives a matrix of the operand `values` as part `part` multiplies with it.
   void WithMatrix(size_t part, int64_t matrix, const void* values, const void* bias,

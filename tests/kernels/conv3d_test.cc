@@ -19,6 +19,34 @@ void Compare(bool transposed) {
 TEST(Conv3DTest, AgreesWithTheReference) { Compare(false); }
 TEST(Conv3DTest, TransposedAgreesWithTheReference) { Compare(true); }
 
+// Planes of padding are left out; where there is but one plane, so are the weights for all others.
+TEST(Conv3DTest, LeavesOutPlanesOfPadding) {
+  for (const int32_t planes : {1, 2, 4}) {
+    SCOPED_TRACE(planes);
+    OpTester tester("CONV_3D");
+    tester.params<Conv3DParams>() = {Padding::kSame, 1, 1, 1, Activation::kNone, 1, 1, 1};
+    Random random(planes);
+    TestTensor volume({.type = DataType::kFloat32, .shape = {2, planes, 5, 6, 3}});
+    TestTensor filter({.type = DataType::kFloat32, .shape = {3, 3, 3, 3, 7}});
+    volume.Fill(random, -1, 1);
+    filter.Fill(random, -1, 1);
+    tester.Input(volume).Constant(filter);
+    ASSERT_TRUE(tester.Infer().ok());
+    const auto product = DescribeConv3DProduct(tester.op);
+    ASSERT_TRUE(product.ok());
+    std::vector<std::pair<int32_t, int32_t>> outputs_by_taps;
+    for (const ProductPart& part : product->parts) {
+      outputs_by_taps.emplace_back(part.z.output, part.z.filter);
+    }
+    using Parts = std::vector<std::pair<int32_t, int32_t>>;
+    const Parts expected = planes == 1   ? Parts{{1, 1}}
+                           : planes == 2 ? Parts{{1, 2}, {1, 2}}
+                                         : Parts{{1, 2}, {2, 3}, {1, 2}};
+    EXPECT_EQ(outputs_by_taps, expected);
+    CompareCandidates(tester, ProductBounds<Conv3DParams>(tester, Conv3DDepth(tester)), random);
+  }
+}
+
 // Their products do not fit 64 bits, and the padding no memory; the reference needs none of it.
 TEST(Conv3DTest, HugeStridesAndDilationsAreLeftToTheReference) {
   constexpr int32_t kHuge = 1 << 28;
