@@ -66,7 +66,7 @@ struct Requantizer {
 // int8, uint8, int16, int32, int4, uint4, int2 -> float32: scale * (x - zero_point), per tensor or
 // per channel; float16 -> float32.
 Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription&, const BuildContext&);
-// int8, uint8 and int16 per tensor, float16; the reference's bits.
+// All of these; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription&, const BuildContext&);
 
 // The channel of an element of `info`, as in its quantization: element / inner % channels.

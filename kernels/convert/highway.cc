@@ -6,10 +6,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
-#include "kernels/convert/dequantize_lanes-inl.h"
 #include "kernels/convert/quantize_run-inl.h"
 #include "kernels/simd.h"
-#include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -24,29 +22,6 @@ void QuantizeUInt8(const float* in, void* out, int64_t n, float scale, int32_t z
 }
 void QuantizeInt16(const float* in, void* out, int64_t n, float scale, int32_t zero_point) {
   QuantizeRun(in, static_cast<int16_t*>(out), n, scale, zero_point);
-}
-
-template <class T>
-void DequantizeRun(const T* in, float* out, int64_t count, float scale, int32_t zero_point) {
-  const hn::ScalableTag<float> d;
-  const hn::Rebind<T, decltype(d)> narrow;
-  const DequantizeLanes real(scale, zero_point);
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    hn::StoreU(real(hn::LoadU(narrow, in + i)), d, out + i);
-  }
-  for (; i < count; ++i) out[i] = static_cast<float>(in[i] - zero_point) * scale;
-}
-
-void DequantizeInt8(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
-  DequantizeRun(static_cast<const int8_t*>(in), out, n, scale, zero_point);
-}
-void DequantizeUInt8(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
-  DequantizeRun(static_cast<const uint8_t*>(in), out, n, scale, zero_point);
-}
-void DequantizeInt16(const void* in, float* out, int64_t n, float scale, int32_t zero_point) {
-  DequantizeRun(static_cast<const int16_t*>(in), out, n, scale, zero_point);
 }
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
@@ -91,35 +66,6 @@ Result<std::unique_ptr<Kernel>> BuildQuantizeHighway(const OpDescription& op,
         auto* to = static_cast<std::byte*>(args.outputs[0]);
         pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t count) {
           function(in + i, to + o * bytes, count, scale, zero);
-        });
-      });
-}
-
-Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
-                                                       const BuildContext& context) {
-  constexpr auto kInt8 = FUSELITE_SIMD_TABLE(DequantizeInt8);
-  constexpr auto kUInt8 = FUSELITE_SIMD_TABLE(DequantizeUInt8);
-  constexpr auto kInt16 = FUSELITE_SIMD_TABLE(DequantizeInt16);
-  const TensorInfo& in = op.inputs[0];
-  if (in.type == DataType::kFloat16) return BuildCastHighway(op, context);
-  if (in.type != DataType::kInt8 && in.type != DataType::kUInt8 && in.type != DataType::kInt16) {
-    return Unsupported("takes int8, uint8, int16 and float16, not ", DataTypeName(in.type));
-  }
-  FUSELITE_RETURN_IF_ERROR(CheckVectorizable(op, in));
-  const auto& table = in.type == DataType::kInt8    ? kInt8
-                      : in.type == DataType::kUInt8 ? kUInt8
-                                                    : kInt16;
-  FUSELITE_ASSIGN_OR_RETURN(auto* const function, table.Require(context.isa));
-  const Pieces pieces(in, op.outputs[0]);
-  return MakeKernel(
-      "dequantize " + std::string(DataTypeName(in.type)) + " " + SimdName(context.isa),
-      {.units = pieces.units, .grain = 1},
-      [=, scale = in.quantization.scale(), zero = in.quantization.zero_point(),
-       bytes = BitWidth(in.type) / 8](const KernelArgs& args, int64_t begin, int64_t end) {
-        const auto* from = static_cast<const std::byte*>(args.inputs[0]);
-        auto* to = static_cast<float*>(args.outputs[0]);
-        pieces.ForEach(begin, end, [&](int64_t i, int64_t o, int64_t, int64_t count) {
-          function(from + i * bytes, to + o, count, scale, zero);
         });
       });
 }

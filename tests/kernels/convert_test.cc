@@ -342,5 +342,38 @@ TEST(DequantizeTest, FourBits) {
   EXPECT_THAT((*outputs)[0].values<float>(), ElementsAre(-4, 3.5f, 6, -2));
 }
 
+// A scale for each channel along any dimension, and values of less than a byte, in blocks and at
+// their ends.
+TEST(DequantizeTest, HighwayHasTheReferencesBitsByChannel) {
+  for (uint64_t seed = 200; seed < 320; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const DataType type =
+        random.Pick({kI8, kU8, kI16, DataType::kInt4, DataType::kUInt4, DataType::kInt2});
+    const int64_t most = random.Pick({4, 40});
+    const auto dim = [&] { return static_cast<int32_t>(random.Int(1, most)); };
+    TensorInfo info{.type = type, .shape = {dim(), dim(), dim()}};
+    const auto axis = static_cast<int32_t>(random.Int(0, 2));
+    std::vector<float> scales;
+    std::vector<int32_t> zeros;
+    const int32_t channels = random.Chance(0.8) ? info.shape[axis] : 1;
+    for (int32_t i = 0; i < channels; ++i) {
+      scales.push_back(random.Float(0.001f, 0.3f));
+      zeros.push_back(type == kI16 || random.Chance(0.5) ? 0
+                                                         : static_cast<int32_t>(random.Int(-8, 8)));
+    }
+    info.quantization = {scales, zeros, axis};
+    TestTensor in(info, random.Int(0, 3) * (BitWidth(type) == 16 ? 2 : 1));
+    for (size_t i = 0; i < info.bytes(); ++i)
+      in.bytes()[i] = static_cast<std::byte>(random.Int(0, 255));
+    OpTester tester("DEQUANTIZE");
+    tester.Input(in).Output(kF32);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    ExpectHighwayIsTheReference<float>(tester, random);
+    if (HasFailure()) return;
+  }
+}
+
 }  // namespace
 }  // namespace fuselite::kernels::testing
