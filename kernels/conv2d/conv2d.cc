@@ -45,11 +45,17 @@ constexpr Field kFields[] = {
 constexpr DataType kF32 = DataType::kFloat32;
 constexpr DataType kI8 = DataType::kInt8, kU8 = DataType::kUInt8, kI16 = DataType::kInt16;
 constexpr DataType kI4 = DataType::kInt4, kI32 = DataType::kInt32, kI64 = DataType::kInt64;
-constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32}, {{kI8, kI8, kI32}, kI8},
-                              {{kI8, kI4, kI32}, kI8},    {{kU8, kU8, kI32}, kU8},
-                              {{kI16, kI8, kI64}, kI16},  {{kI16, kI8, kI32}, kI16},
-                              {{kI16, kI4, kI64}, kI16},  {{kI16, kI4, kI32}, kI16},
-                              {{kF32, kI8, kF32}, kF32},  {{kF32, kI4, kF32}, kF32}};
+constexpr TypeRow kTypes[] = {{{kF32, kF32, kF32}, kF32},
+                              {{kI8, kI8, kI32}, kI8},
+                              {{kI8, kI4, kI32}, kI8},
+                              {{kU8, kU8, kI32}, kU8},
+                              {{kI16, kI8, kI64}, kI16},
+                              {{kI16, kI8, kI32}, kI16},
+                              {{kI16, kI4, kI64}, kI16},
+                              {{kI16, kI4, kI32}, kI16},
+                              {{kF32, kI8, kF32}, kF32},
+                              {{kF32, kI4, kF32}, kF32},
+                              {{kF32, DataType::kInt2, kF32}, kF32}};
 
 Status InferConv2D(OpDescription& op) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, ResolveConv2D(op));

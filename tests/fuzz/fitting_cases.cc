@@ -26,7 +26,8 @@ OpTester Product(Random& random) {
     case 3: return RandomBatchMatMul(random, random.Chance(0.5));
     case 4: return RandomSmallGroups(random, {});
     case 5: return RandomTransposeConv(random);
-    case 6: return RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4}, true);
+    case 6:
+      return RandomHybridConv2D(random, {DataType::kInt8, DataType::kInt4, DataType::kInt2}, true);
     case 7: return RandomHybridFullyConnected(random, {DataType::kInt8, DataType::kInt4});
     case 8: return RandomHybridDepthwise(random, Dim(random, 1, 3));
     case 9: return RandomHybridBatchMatMul(random, 0.3, false);

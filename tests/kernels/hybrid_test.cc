@@ -237,7 +237,7 @@ TEST(HybridHighwayTest, FewRowsByMatricesOfARunToTheBit) {
 
 TEST(HybridHighwayTest, ConvolutionsToTheBit) {
   CompareRandomly([](Random& random) {
-    OpTester tester = RandomHybridConv2D(random, {kI8, kI8, kI4}, true);
+    OpTester tester = RandomHybridConv2D(random, {kI8, kI8, kI4, DataType::kInt2}, true);
     AddAffine(random, tester);
     return tester;
   });

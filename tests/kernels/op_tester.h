@@ -75,7 +75,7 @@ class TestTensor {
     for (int64_t i = 0; i < info_.elements(); ++i) result[i] = at<T>(i);
     return result;
   }
-  // Uniform in [low, high]; rounded for integer types; all bits for int4 pairs.
+  // Uniform in [low, high]; rounded for integer types; all bits of bytes of int4 and int2.
   void Fill(Random& random, double low, double high) const {
     for (int64_t i = 0; !absent() && i < info_.elements(); ++i) {
       switch (info_.type) {
@@ -91,6 +91,7 @@ class TestTensor {
         case DataType::kUInt32: at<uint32_t>(i) = random.Int(low, high); break;
         case DataType::kUInt64: at<uint64_t>(i) = random.Int(low, high); break;
         case DataType::kInt4: data<uint8_t>()[i / 2] = random.Int(0, 255); break;
+        case DataType::kInt2: data<uint8_t>()[i / 4] = random.Int(0, 255); break;
         default: FAIL() << "Fill does not know " << DataTypeName(info_.type);
       }
     }
