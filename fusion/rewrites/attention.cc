@@ -140,11 +140,12 @@ ValueId SumOfMasks(Graph& graph, NodeId at, const Masks& masks, int rank,
     const Shape shape = graph.value(mask.value).info.shape;
     return insert(MakeNode("MUL", {mask.value, number}), shape);
   };
-  ValueId sum = scaled(masks.back());
-  for (size_t taken = 2; taken <= masks.size(); ++taken) {
-    const ValueId next = scaled(masks[masks.size() - taken]);
-    const Shape shape = ShapeOfSum(graph, {masks.end() - static_cast<int64_t>(taken), masks.end()});
-    sum = insert(MakeNode("ADD", {sum, next}), shape);
+  Masks added;
+  ValueId sum = kNone;
+  for (auto mask = masks.rbegin(); mask != masks.rend(); ++mask) {
+    added.push_back(*mask);
+    const ValueId next = scaled(*mask);
+    sum = sum == kNone ? next : insert(MakeNode("ADD", {sum, next}), ShapeOfSum(graph, added));
   }
   const Shape shape = graph.value(sum).info.shape, ranked = WithRank(shape, rank);
   return shape == ranked ? sum : insert(ReshapeTo(graph, sum, ranked), ranked);
