@@ -17,7 +17,6 @@ constexpr RewriteFunction kRewrites[] = {
     DropShiftOfScores,        //
     MaskByAddition,           //
     SinkTransposeOfScores,    //
-    JoinBiases,               //
     MergeReshapes,            //
     MergeTransposes,          //
     ShareTransposes,          //

@@ -154,10 +154,6 @@ bool MaskByAddition(Graph&, NodeId, RewriteContext&);
 // out to whole rows.
 bool DrawOutOperand(Graph&, NodeId, RewriteContext&);
 
-// Two biases that are added to scores of which a RESHAPE has taken the keys apart become one that
-// is added before it.
-bool JoinBiases(Graph&, NodeId, RewriteContext&);
-
 // BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
 bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
 

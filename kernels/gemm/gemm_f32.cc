@@ -5,6 +5,8 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include <limits>
+
 #include "kernels/gemm/whole_product-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
@@ -66,6 +68,11 @@ HWY_NOINLINE void RunTile(const TileF32& t) {
       }
     }
   }
+  if (t.plain) {
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) StoreRow<kVectors>(acc[r], t, t.c + r * t.c_pitch);
+    return;
+  }
   const V min = hn::Set(d, t.min), max = hn::Set(d, t.max);
 #pragma GCC unroll 16
   for (int r = 0; r < kRows; ++r) {
@@ -108,6 +115,8 @@ void RunGemmF32(const GemmF32Block& block) {
   tile.step = 2 * static_cast<int64_t>(hn::Lanes(D()));
   tile.min = block.min;
   tile.max = block.max;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  tile.plain = block.bias == nullptr && block.min == -kInfinity && block.max == kInfinity;
   RunWholeProduct<kTileRows>(block, block.a_pitch, tile, TileFor<kMostTileVectors>);
 }
 

@@ -121,6 +121,7 @@ void HighwayMicroKernelF32::Run(const TileRun& run) const {
                 .b = bias + step.width + part.first * terms_,
                 .step = int64_t{std::min(part.vectors, 2)} * lanes(),
                 .pair_step = int64_t{2} * lanes() * terms_,
+                .plain = false,
                 .bias = bias + part.first,
                 .min = min_,
                 .max = max_,

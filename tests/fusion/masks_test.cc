@@ -178,44 +178,6 @@ TEST(RecognizeAttention, OfSeveralMasks) {
   }
 }
 
-// Positions of rows and of columns, which SAM adds to scores of pixels.
-TEST(JoinBiases, OfRowsAndColumnsOfKeys) {
-  for (const bool exchanged : {false, true}) {
-    GraphBuilder b;
-    const auto matrices = [&] { return b.Op("NEG", {b.Input({2, 12, 8})}); };
-    const ValueId q = matrices(), k = matrices(), v = matrices();
-    ValueId x = b.Op("BATCH_MATMUL", {q, k}, {{"adj_y", 1}});
-    x = b.Op("RESHAPE", {x, b.Ints({2, 4, 3, 4, 3})});
-    const ValueId rows = b.Op("NEG", {b.Input({2, 4, 3, 4, 1})});
-    const ValueId columns = b.Op("NEG", {b.Input({2, 4, 3, 1, 3})});
-    x = exchanged ? b.Op("ADD", {columns, b.Op("ADD", {rows, x})})
-                  : b.Op("ADD", {b.Op("ADD", {x, rows}), columns});
-    const ValueId weights = b.Softmax(b.Op("RESHAPE", {x, b.Ints({2, 12, 12})}));
-    b.Output(b.Op("NEG", {b.Op("BATCH_MATMUL", {weights, v})}));
-    const auto ops = ExpectFusedEqualsUnfused(b.graph(), kTolerance).ops();
-    EXPECT_THAT(ops, Contains(StartsWith("FUSELITE_ATTENTION")));
-  }
-}
-
-// The first sum is read elsewhere; a SOFTMAX of each row of keys.
-TEST(JoinBiases, NotOfOthers) {
-  for (const int wrong : {1, 2}) {
-    SCOPED_TRACE(wrong);
-    GraphBuilder b;
-    ValueId x = b.Op("BATCH_MATMUL", {b.Input({2, 12, 8}), b.Input({2, 8, 12})});
-    x = b.Op("RESHAPE", {x, b.Ints({2, 12, 4, 3})});
-    x = b.Op("ADD", {x, b.Input({2, 12, 4, 1})});
-    if (wrong == 1) b.Output(x);
-    x = b.Op("ADD", {x, b.Input({2, 12, 1, 3})});
-    if (wrong != 2) x = b.Op("RESHAPE", {x, b.Ints({2, 12, 12})});
-    b.Output(b.Softmax(x));
-    ExpectFusedEqualsUnfused(b.graph(), kTolerance);
-    const auto records = RecordsOf(b.graph(), Fused());
-    EXPECT_FALSE(std::ranges::any_of(
-        records, [](const RewriteRecord& record) { return record.what == "join biases"; }));
-  }
-}
-
 // Keras hides weights once more, where their scores are hidden.
 struct HiddenTwice {
   bool known = false, another = false;  // the condition, and whether weights have one of their own
