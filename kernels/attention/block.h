@@ -52,7 +52,7 @@ using WeighScoresFunction = void(const AttentionBlock& block);
 // to[i] = x[i] factor, for i < n. In place where to == x.
 using ScaleFunction = void(const float* x, float factor, float* to, int64_t n);
 // How many keys the block's rows see: behind them masks say kHiddenScore or less. All of `keys`
-// where one of the rows sees none.
+// where one of the rows sees none, but for those whose output is zero then.
 using VisibleKeysFunction = int64_t(const AttentionBlock& block, int64_t keys);
 
 // Rows of a cache of bytes as floats, `width` values each, which then follow each other. `step`:

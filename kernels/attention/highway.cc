@@ -223,13 +223,27 @@ class AttentionKernel final : public Kernel {
 
   void Attend(const KernelArgs& args, int64_t unit) const {
     const Place first = PlaceOf(unit);
-    const int64_t key_head = first.batch * shape_.key_heads + first.head / shape_.group();
     const int64_t row = shape_.Row(first.batch, first.head, first.query);
     std::byte* scratch = args.scratch + RoundUp(tail_.scratch_bytes());
     auto* means = reinterpret_cast<float*>(scratch + ScoreBytes());
     AttentionBlock block = BlockOf(args, unit);
     block.keys = Visible(args)[unit];
     block.scores = reinterpret_cast<float*>(scratch);
+    if (block.keys > 0) {
+      AttendBlock(args, first, block, means);
+    } else {
+      std::fill_n(means, block.rows * shape_.values, 0.0f);
+    }
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const int64_t out = row + r * shape_.query_rows;
+      std::copy_n(means + r * shape_.values, shape_.values, tail_.Row(args, out));
+      tail_.Finish(args, out);
+    }
+  }
+  // The weighted means of a block's rows, [rows, values].
+  void AttendBlock(const KernelArgs& args, const Place& first, const AttentionBlock& block,
+                   float* means) const {
+    const int64_t key_head = first.batch * shape_.key_heads + first.head / shape_.group();
     const float* queries = static_cast<const float*>(args.inputs[0]) +
                            shape_.q.At(first.batch, first.head) + first.query * shape_.q.row;
     int64_t query_pitch = shape_.q.row;
@@ -251,11 +265,6 @@ class AttentionKernel final : public Kernel {
                ValuePanel(args, key_head, panel),
                std::min<int64_t>(gemm_.panel, shape_.values - column), means + column,
                shape_.values);
-    }
-    for (int64_t r = 0; r < block.rows; ++r) {
-      const int64_t out = row + r * shape_.query_rows;
-      std::copy_n(means + r * shape_.values, shape_.values, tail_.Row(args, out));
-      tail_.Finish(args, out);
     }
   }
 

@@ -88,6 +88,13 @@ HWY_INLINE int64_t VisibleEnd(const float* mask, int64_t n) {
   return n;
 }
 
+// Whether the last mask hides all of `keys` keys from row `r`, whose output is zero then.
+HWY_INLINE bool IsZero(const AttentionBlock& b, int64_t r, int64_t keys) {
+  if (!b.hidden_is_zero) return false;
+  const AttentionBlock::Mask& last = b.masks[b.mask_count - 1];
+  return VisibleEnd(last.rows[r], last.step == 0 ? 1 : keys) == 0;
+}
+
 void WeighScores(const AttentionBlock& b) {
   const auto keys = static_cast<size_t>(b.keys);
   const bool plain = b.mask_count == 0 && b.logit_cap <= 0 && b.scale > 0;
@@ -95,16 +102,15 @@ void WeighScores(const AttentionBlock& b) {
   for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
   const int64_t pitch = ScorePitch(b.keys);
   SoftmaxBelow(most, {b.scores, pitch, b.rows}, {b.scores, pitch}, keys, plain ? b.scale : 1.0f);
-  for (int64_t r = 0; b.hidden_is_zero && r < b.rows; ++r) {
-    const AttentionBlock::Mask& last = b.masks[b.mask_count - 1];
-    const int64_t masked = last.step == 0 ? 1 : b.keys;
-    if (VisibleEnd(last.rows[r], masked) == 0) std::fill_n(b.scores + r * pitch, keys, 0.0f);
+  for (int64_t r = 0; r < b.rows; ++r) {
+    if (IsZero(b, r, b.keys)) std::fill_n(b.scores + r * pitch, keys, 0.0f);
   }
 }
 
 int64_t VisibleKeys(const AttentionBlock& b, int64_t keys) {
   int64_t visible = 0;
   for (int64_t r = 0; r < b.rows; ++r) {
+    if (IsZero(b, r, keys)) continue;
     int64_t end = keys;
     for (int m = 0; m < b.mask_count; ++m) {
       if (b.masks[m].step != 0) end = VisibleEnd(b.masks[m].rows[r], end);
