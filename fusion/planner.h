@@ -31,7 +31,8 @@ struct Choice {
   int rank = 0;            // its place in the lists, 0 the best one; those of one operator compare
   bool emitted = false;    // by the JIT
   bool reference = false;  // the last resort of an operator that has others
-  // None where the JIT accepts, whose candidates refuse each other's types.
+  // Where the JIT accepts, whose candidates refuse each other's types, only why what precision=fast
+  // asks for is not done.
   std::vector<Refusal> refusals;
 };
 

@@ -202,6 +202,26 @@ TEST(Compile, TakesEmittedKernelsFirst) {
   }
 }
 
+// Whoever asks for bfloat16 is told where floats stay what they are.
+TEST(Compile, TellsWhyFloatsAreNotRounded) {
+  GraphBuilder b;
+  b.Output(b.Dense(b.Input({2, 16}), 8));
+  for (const Isa isa : RunnableIsas()) {
+    for (const bool fast : {false, true}) {
+      CompileOptions options = Fused();
+      options.isa = isa;
+      options.precision = fast ? kernels::Precision::kFast : kernels::Precision::kDefault;
+      const CompileReport report = RunGraph(b.graph(), options).report;
+      ASSERT_EQ(report.steps.size(), 1u);
+      const StepReport& dense = report.steps[0];
+      if (dense.candidate != "jit") continue;  // rounded, or without any emitter
+      std::vector<std::string> refused;
+      for (const Refusal& refusal : dense.refusals) refused.push_back(refusal.candidate);
+      EXPECT_EQ(refused, std::vector<std::string>(fast ? 1 : 0, "jit bf16")) << IsaName(isa);
+    }
+  }
+}
+
 // A step's cost is its own and its tail's; a reshape costs nothing, whatever it moves.
 TEST(Compile, CountsTheWorkOfTails) {
   GraphBuilder b;
