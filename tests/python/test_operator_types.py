@@ -43,9 +43,10 @@ CONSTANT = {"REDUCE_WINDOW": "IsConstantTensor", "BIDIRECTIONAL_SEQUENCE_LSTM": 
 # LiteRT reads the weights of these in Prepare, which ends its process where they are values of the run.
 DIES_OF_RUN_TIME_WEIGHTS = {(name, "int8 × int8 × int8 → int8") for name in ("LSTM", "UNIDIRECTIONAL_SEQUENCE_LSTM")}
 # What LiteRT takes since a version behind 2.3.0, with which this is tested; the C++ tests of the kernels do. Beside int16 values
-# it reads weights of int4 as bytes, and an SVDF's state of int8 as int16.
+# it reads weights of int4 as bytes, a convolution those of int2, beyond their end, and an SVDF's state of int8 as int16.
 NOT_IN_LITERT = {
     "ADD": ["bfloat16 × bfloat16 → bfloat16"],
+    "CONV_2D": ["float32 × int2 × float32 → float32"],
     "DEPTHWISE_CONV_2D": ["int16 × int4 × int64 → int16"],
     "DIV": ["float16 × float16 → float16", "bfloat16 × bfloat16 → bfloat16"],
     "EQUAL": ["bfloat16 × bfloat16 → bool"],
