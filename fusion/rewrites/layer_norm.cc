@@ -1,5 +1,6 @@
 // Layer normalization over the innermost dimension, from its parts. Exporters write
-//   mean = MEAN(x), var = MEAN(SQUARED_DIFFERENCE(x, mean)), r = RSQRT(var + epsilon)
+//   mean = MEAN(x), var = MEAN(SQUARED_DIFFERENCE(x, mean)),
+//   r = RSQRT(var + epsilon) or 1 / SQRT(var + epsilon)
 // and then, with g = r * gamma, either
 //   x * g + (beta - mean * g), the minus as SUB or as NEG(mean) * g, which Keras adds by itself
 //   where beta is 0, or
@@ -190,29 +191,17 @@ class Matcher : public RowPatternWalk {
     return false;
   }
 
-  // RSQRT(var + epsilon)
+  // Whether `r` is the inverse root of var + epsilon, or `value` the root.
   bool InverseDeviation(ValueId r, ValueId mean, ValueId centred) {
-    const ValueId variance = OfWhichInverseRoot(r);
-    return variance != kNone && VariancePlusEpsilon(variance, mean, centred);
+    return IsVariance(WithoutEpsilon(OfWhichInverseRoot(r), &match_.epsilon), mean, centred);
   }
   bool Deviation(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId root = Step(Unshaped(value), "SQRT");
-    return root != kNone && VariancePlusEpsilon(In(root, 0), mean, centred);
-  }
-  bool VariancePlusEpsilon(ValueId value, ValueId mean, ValueId centred) {
-    const NodeId add = Step(Unshaped(value), "ADD");
-    if (add == kNone) return false;
-    for (int i : {0, 1}) {
-      const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
-      if (!epsilon) continue;
-      match_.epsilon = *epsilon;
-      return IsVariance(In(add, i), mean, centred);
-    }
-    return false;
+    return IsVariance(WithoutEpsilon(OfWhichRoot(value), &match_.epsilon), mean, centred);
   }
   // The mean of SQUARED_DIFFERENCE(x, mean) or of the square of x - mean, or what the mean of the
   // square of x is above the square of the mean.
   bool IsVariance(ValueId value, ValueId mean, ValueId centred) {
+    if (value == kNone) return false;
     if (IsExcess(value, mean)) return true;
     const ValueId squares = OfWhichMean(value);
     if (squares == kNone) return false;

@@ -68,15 +68,11 @@ class Matcher : public RowPatternWalk {
 
   // Whether `value` is the inverse root of the mean square of the rows of `of` and epsilon.
   bool Multiplies(ValueId of, ValueId value) {
-    if (!BeginAt(of, value)) return false;
-    const ValueId square = OfWhichInverseRoot(value);
-    return square != kNone && IsMeanSquare(square);
+    return BeginAt(of, value) && IsMeanSquare(OfWhichInverseRoot(value));
   }
   // Whether it is the root.
   bool DividesBy(ValueId of, ValueId value) {
-    if (!BeginAt(of, value)) return false;
-    const NodeId root = Step(Unshaped(value), "SQRT");
-    return root != kNone && IsMeanSquare(In(root, 0));
+    return BeginAt(of, value) && IsMeanSquare(OfWhichRoot(value));
   }
   bool BeginAt(ValueId of, ValueId value) {
     x_ = of;
@@ -86,15 +82,8 @@ class Matcher : public RowPatternWalk {
   }
   // Whether this is the mean square of the rows of `x_`, and epsilon.
   bool IsMeanSquare(ValueId value) {
-    const NodeId add = Step(Unshaped(value), "ADD");
-    if (add == kNone) return false;
-    for (int i : {0, 1}) {
-      const std::optional<float> epsilon = ScalarConstant(graph_, In(add, 1 - i));
-      if (!epsilon) continue;
-      match_.epsilon = *epsilon;
-      return IsSquare(OfWhichMean(In(add, i)));
-    }
-    return false;
+    const ValueId mean = WithoutEpsilon(value, &match_.epsilon);
+    return mean != kNone && IsSquare(OfWhichMean(mean));
   }
   // Whether this is the square of `x_`, perhaps made before both were given their shape.
   bool IsSquare(ValueId value) {

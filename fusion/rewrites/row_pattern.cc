@@ -55,13 +55,29 @@ ValueId RowPatternWalk::OfWhichSquare(ValueId value) {
   return product != kNone && In(product, 0) == In(product, 1) ? In(product, 0) : kNone;
 }
 
+ValueId RowPatternWalk::OfWhichRoot(ValueId value) {
+  const NodeId root = Step(Unshaped(value), "SQRT");
+  return root == kNone ? kNone : In(root, 0);
+}
+
 ValueId RowPatternWalk::OfWhichInverseRoot(ValueId value) {
   value = Unshaped(value);
   if (const NodeId rsqrt = Step(value, "RSQRT"); rsqrt != kNone) return In(rsqrt, 0);
   const NodeId inverse = Step(value, "DIV");
   if (inverse == kNone || ScalarConstant(graph_, In(inverse, 0)) != 1.0f) return kNone;
-  const NodeId root = Step(Unshaped(In(inverse, 1)), "SQRT");
-  return root == kNone ? kNone : In(root, 0);
+  return OfWhichRoot(In(inverse, 1));
+}
+
+ValueId RowPatternWalk::WithoutEpsilon(ValueId value, float* epsilon) {
+  const NodeId add = value == kNone ? kNone : Step(Unshaped(value), "ADD");
+  if (add == kNone) return kNone;
+  for (int i : {0, 1}) {
+    const std::optional<float> number = ScalarConstant(graph_, In(add, 1 - i));
+    if (!number) continue;
+    *epsilon = *number;
+    return In(add, i);
+  }
+  return kNone;
 }
 
 ValueId RowPatternWalk::Unshaped(ValueId value) {

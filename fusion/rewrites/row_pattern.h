@@ -27,8 +27,12 @@ class RowPatternWalk : public PatternWalk {
   // kNone.
   ValueId OfWhichSquare(ValueId value);
 
+  // What has this square root; else kNone.
+  ValueId OfWhichRoot(ValueId value);
   // What has this inverse square root, RSQRT or 1 / SQRT; else kNone.
   ValueId OfWhichInverseRoot(ValueId value);
+  // What a number, which `*epsilon` becomes, was added to; else kNone, as for kNone.
+  ValueId WithoutEpsilon(ValueId value, float* epsilon);
 
   // What `value` was before it was reshaped; the reshapes become part of the pattern.
   ValueId Unshaped(ValueId value);

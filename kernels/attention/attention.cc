@@ -241,7 +241,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
           const int64_t key_head = head / shape.group();
           const int64_t row = shape.Row(batch, head, query);
           AttentionBlock masks{};
-          masks.hidden_is_zero = params.hidden_is_zero;
+          masks.Take(params);
           masks.PointAtMasks(shape, args, 0, batch, head, query);
           const int64_t k = shape.k.At(batch, key_head), v = shape.v.At(batch, key_head);
           const auto attend = [&](auto keys, auto values) {

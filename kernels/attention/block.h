@@ -26,6 +26,11 @@ struct AttentionBlock {
   Mask masks[AttentionShape::kMaxMasks];
   float* scores;  // [rows, keys], rows at a distance of ScorePitch(keys)
 
+  void Take(const AttentionParams& params) {
+    scale = params.score_scale();
+    logit_cap = params.logit_cap;
+    hidden_is_zero = params.hidden_is_zero;
+  }
   // Notes where the masks' rows for block row `r` lie.
   void PointAtMasks(const AttentionShape& shape, const KernelArgs& args, int64_t r, int64_t batch,
                     int64_t head, int64_t query) {

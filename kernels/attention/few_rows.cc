@@ -242,9 +242,7 @@ class FewRowsKernel final : public Kernel {
     f.q = queries;
     f.key_scale = params_.operand_scale();
     block.rows = f.rows;
-    block.scale = params_.score_scale();
-    block.logit_cap = params_.logit_cap;
-    block.hidden_is_zero = params_.hidden_is_zero;
+    block.Take(params_);
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
     const int64_t lanes = few_rows_.lanes;

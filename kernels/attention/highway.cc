@@ -212,9 +212,7 @@ class AttentionKernel final : public Kernel {
     const Place first = PlaceOf(unit);
     AttentionBlock block{};
     block.rows = std::min<int64_t>(AttentionBlock::kMaxRows, shape_.queries - first.query);
-    block.scale = params_.score_scale();
-    block.logit_cap = params_.logit_cap;
-    block.hidden_is_zero = params_.hidden_is_zero;
+    block.Take(params_);
     for (int64_t r = 0; r < block.rows; ++r) {
       block.PointAtMasks(shape_, args, r, first.batch, first.head, first.query + r);
     }

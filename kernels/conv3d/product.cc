@@ -22,11 +22,12 @@ std::vector<TapRange> PlanesByTaps(const Window3D& window) {
   constexpr size_t kMostRanges = 3;
   constexpr double kWorthwhile = 0.95;
   const auto& [d, h, w] = window.axes;
-  std::vector<TapRange> ranges = RangesByTaps(d);
-  double taps = 0;
-  for (const TapRange& range : ranges) taps += double{1} * range.taps * range.outputs();
+  if (d.before == 0 && d.after == 0) return WholeRange(d);
+  const std::vector<TapRange> ranges = RangesByTaps(d);
+  int64_t taps = 0;
+  for (const TapRange& range : ranges) taps += int64_t{range.taps} * range.outputs();
   const bool worthwhile = !ranges.empty() && ranges.size() <= kMostRanges &&
-                          taps <= kWorthwhile * d.filter * d.output &&
+                          static_cast<double>(taps) <= kWorthwhile * d.filter * d.output &&
                           int64_t{h.output} * w.output >= kFewestRows;
   return worthwhile ? ranges : WholeRange(d);
 }

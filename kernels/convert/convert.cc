@@ -128,6 +128,14 @@ double ElementsOf(const OpDescription& op) { return static_cast<double>(op.input
 
 }  // namespace
 
+Status CheckZeroPoints(const Quantization& quantization) {
+  constexpr int32_t kMost = 1 << 16;
+  for (const int32_t zero : quantization.zero_points) {
+    if (zero < -kMost || zero > kMost) return Unsupported("does not take a zero point of ", zero);
+  }
+  return Status();
+}
+
 ChannelOf::ChannelOf(const TensorInfo& info) : inner(1), channels(1) {
   if (!info.quantization.per_channel()) return;
   channels = info.shape[info.quantization.axis];

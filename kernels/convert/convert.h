@@ -69,6 +69,9 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeReference(const OpDescription&, c
 // All of these; the reference's bits.
 Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription&, const BuildContext&);
 
+// Whether vectors can subtract the zero points: in 32 bits, and in floats exactly.
+Status CheckZeroPoints(const Quantization& quantization);
+
 // The channel of an element of `info`, as in its quantization: element / inner % channels.
 struct ChannelOf {
   explicit ChannelOf(const TensorInfo& info);

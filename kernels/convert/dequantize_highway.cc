@@ -212,9 +212,7 @@ Result<std::unique_ptr<Kernel>> BuildDequantizeHighway(const OpDescription& op,
   if (in.type == DataType::kFloat16) return BuildCastHighway(op, context);
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   if (BitWidth(in.type) < 8) FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  for (const int32_t zero : in.quantization.zero_points) {
-    if (zero < -65536 || zero > 65536) return Unsupported("does not take a zero point of ", zero);
-  }
+  FUSELITE_RETURN_IF_ERROR(CheckZeroPoints(in.quantization));
   FUSELITE_ASSIGN_OR_RETURN(const auto* const functions, kTable.Require(context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const Conversion conversion, ConversionOf(in.type, *functions));
   const Dequantizer dequantizer(in, op.outputs[0], conversion);

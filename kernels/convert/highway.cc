@@ -36,9 +36,7 @@ namespace {
 Status CheckVectorizable(const OpDescription& op, const TensorInfo& quantized) {
   if (!op.tail.empty()) return Unsupported(op.op->name, " takes no fused tail");
   if (quantized.quantization.per_channel()) return Unsupported("does not take scales per channel");
-  const int32_t zero = quantized.quantization.zero_point();
-  if (zero < -65536 || zero > 65536) return Unsupported("does not take a zero point of ", zero);
-  return Status();
+  return CheckZeroPoints(quantized.quantization);
 }
 
 }  // namespace
