@@ -7,7 +7,6 @@
 #include <iostream>
 #include <limits>
 #include <mutex>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,35 +70,51 @@ void CheckCommand(const CLI::App& app, int argc, char** argv) {
       kUsageError);
 }
 
+bool IsSwitch(const CLI::Option& option) {
+  return option.get_type_name() == "BOOLEAN" || option.get_expected_max() == 0;
+}
+
+bool ReadsAsBoolean(const std::string& text) {
+  bool value;
+  return CLI::detail::lexical_cast(text, value);
+}
+
 // Says what the value of a flag was to be and is not.
 std::string Wanted(const CLI::Option& option, const std::string& name) {
-  const std::string type = option.get_type_name();
-  if (type == "BOOLEAN" || option.get_expected_max() == 0) {
+  if (IsSwitch(option)) {
     return "is neither true nor false; to turn it on, write " + name + "=true";
   }
-  if (type != "INT") return "is not a number";
+  if (option.get_type_name() != "INT") return "is not a number";
   return "is not a whole number of at most " + std::to_string(std::numeric_limits<int>::max());
 }
 
-// The arguments behind the program's name, last first, as CLI11 takes them. It reads "--name=" as
-// "--name", which takes the next argument for its value; here that value is empty.
+// The arguments behind the program's name, last first, as CLI11 takes them. It gives a flag without
+// a value the argument behind it: here the value of "--name=" is empty, and a flag that is true or
+// false, with nothing of the kind behind it, is true.
 std::vector<std::string> Arguments(const CLI::App& app, int argc, char** argv) {
   const std::vector<const CLI::App*> commands =
       app.get_subcommands([&](const CLI::App* command) { return command->get_name() == argv[1]; });
+  const auto option_of = [&](const std::string& name) -> const CLI::Option* {
+    if (commands.empty() || !name.starts_with("--")) return nullptr;
+    return commands.front()->get_option_no_throw(name);
+  };
   std::vector<std::string> arguments;
-  for (const std::string argument : std::span(argv + 1, argv + argc)) {
-    const bool empty = argument.starts_with("--") && argument.find('=') == argument.size() - 1;
-    const std::string name = argument.substr(0, argument.size() - 1);
-    const CLI::Option* const option =
-        empty && !commands.empty() ? commands.front()->get_option_no_throw(name) : nullptr;
-    if (option == nullptr) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool empty = argument.ends_with('=');
+    const std::string name = empty ? argument.substr(0, argument.size() - 1) : argument;
+    const CLI::Option* const option = option_of(name);
+    if (option != nullptr && empty) {
+      if (IsSwitch(*option)) {
+        throw fuselite::tools::CommandError(name + ": '' " + Wanted(*option, name), kUsageError);
+      }
+      arguments.insert(arguments.end(), {name, ""});
+    } else if (option != nullptr && option->get_type_name() == "BOOLEAN" &&
+               (i + 1 == argc || !ReadsAsBoolean(argv[i + 1]))) {
+      arguments.push_back(name + "=true");
+    } else {
       arguments.push_back(argument);
-      continue;
     }
-    if (option->get_expected_max() == 0 || option->get_type_name() == "BOOLEAN") {
-      throw fuselite::tools::CommandError(name + ": '' " + Wanted(*option, name), kUsageError);
-    }
-    arguments.insert(arguments.end(), {name, ""});
   }
   std::ranges::reverse(arguments);
   return arguments;
@@ -124,7 +139,7 @@ std::string Unexpected(const CLI::App& app) {
                           : "the nearest one is --" + nearest);
 }
 
-// CLI11 says "Could not convert: --dry_run = model.tflite" where a flag took what was meant for
+// CLI11 says "Could not convert: --num_runs = model.tflite" where a flag took what was meant for
 // another.
 std::string NotConverted(const CLI::App& app, const std::string& what) {
   const size_t name_at = what.find("--"), value_at = what.find(" = ");
