@@ -30,9 +30,24 @@ Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outp
   return Status();
 }
 
+// Whether all kernels of the operator give the reference's bits, be they emitted, of vectors or
+// scalar: those that only move values, and DEQUANTIZE, which rounds once.
+bool HasOneResult(const kernels::OperatorDef& op) { return op.selects || op.name == "DEQUANTIZE"; }
+
+Result<std::shared_ptr<const Kernel>> BuildFor(const kernels::OpDescription& op, Isa isa) {
+  if (!HasOneResult(*op.op)) return kernels::BuildReference(op);
+  kernels::PlanContext context;
+  context.isa = isa;
+  for (const kernels::Candidate& candidate : op.op->candidates) {
+    auto kernel = candidate.Build(op, context);
+    if (kernel.ok()) return kernel;
+  }
+  return kernels::BuildReference(op);
+}
+
 }  // namespace
 
-Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
+Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node, Isa isa) {
   const kernels::OpDescription op = graph.Describe(node);
   std::vector<std::shared_ptr<AlignedBuffer>> copies;
   std::vector<const void*> inputs;
@@ -56,8 +71,7 @@ Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node) {
     value.storage = std::move(storage);
     values.push_back(std::move(value));
   }
-  FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel,
-                            kernels::BuildReference(op));
+  FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const Kernel> kernel, BuildFor(op, isa));
   FUSELITE_RETURN_IF_ERROR(RunAll(*kernel, inputs.data(), outputs.data()));
   return values;
 }

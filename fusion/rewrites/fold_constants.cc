@@ -33,7 +33,7 @@ bool Foldable(const Graph& graph, const Node& node) {
 bool FoldConstants(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Foldable(graph, graph.node(id))) return false;
   if (!context.Allows(graph.Describe(id).outputs)) return false;
-  Result<std::vector<Value>> values = Evaluate(graph, id);
+  Result<std::vector<Value>> values = Evaluate(graph, id, context.isa());
   if (!values.ok()) return false;
   const Node node = graph.node(id);
   graph.Remove(id);

@@ -290,6 +290,23 @@ TEST(Evaluate, TakesConstantsAtAnyAddress) {
   }
 }
 
+// Faster kernels fold what they give the reference's bits for.
+TEST(Evaluate, GivesTheBitsOfTheReference) {
+  GraphBuilder b;
+  const ValueId floats = b.Constant({37, 53});
+  const ValueId bytes = b.Int8Constant({37, 53}, 0.03f);
+  for (const ValueId v : {b.Transpose(floats, {1, 0}), b.Op("DEQUANTIZE", {bytes}),
+                          b.Op("EXP", {floats}), b.Op("GATHER", {floats, b.Ints({36, 0, 7})})}) {
+    b.Output(v);
+  }
+  for (const NodeId id : b.graph().order()) {
+    const auto wanted = Evaluate(b.graph(), id), made = Evaluate(b.graph(), id, DetectIsa());
+    ASSERT_TRUE(wanted.ok() && made.ok());
+    const TensorInfo &left = wanted->at(0).info, &right = made->at(0).info;
+    EXPECT_EQ(std::memcmp(left.data, right.data, left.bytes()), 0) << b.graph().node(id).op->name;
+  }
+}
+
 TEST(Compile, CountsMultiplyAddsOfTheGraph) {
   GraphBuilder b;
   b.Output(b.Dense(b.Dense(b.Input({2, 16}), 8), 4));
