@@ -10,56 +10,67 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    KeepWeightsSmall,         //
-    FoldConstants,            //
-    RemoveIdentity,           //
-    TurnProduct,              //
-    DropShiftOfScores,        //
-    MaskByAddition,           //
-    SinkTransposeOfScores,    //
-    MergeReshapes,            //
-    MergeTransposes,          //
-    ShareTransposes,          //
-    RegroupConvolution,       //
-    PlainTransposeConv,       //
-    SinkDequantize,           //
-    TabulateBytes,            //
-    SumDequantized,           //
-    RecognizeSilu,            //
-    RecognizeHardSwish,       //
-    RecognizeHardSigmoid,     //
-    RecognizeGelu,            //
-    RecognizeGeluByValues,    //
-    RecognizePrelu,           //
-    RecognizeLayerNorm,       //
-    RecognizeRmsNorm,         //
-    RecognizeRotary,          //
-    MoveRotaryAhead,          //
-    RecognizeAttention,       //
-    ScaleIntoAttention,       //
-    GroupsIntoAttention,      //
-    CachesIntoAttention,      //
-    MoveSliceAhead,           //
-    HeadsIntoAttention,       //
-    JoinProjections,          //
-    SinkTranspose,            //
-    ReduceBeforeTranspose,    //
-    PadBeforeTranspose,       //
-    JoinBeforeTranspose,      //
-    OrderFilters,             //
-    SinkReshape,              //
-    FoldPadding,              //
-    MoveStrideAhead,          //
-    SplitUniformChannels,     //
-    FoldScaleAfter,           //
-    FoldScaleBefore,          //
-    DrawOutOperand,           //
-    ShareEqual,               //
-    FuseIntoTail,             //
-    GateIntoWeights,          //
-    TransposeConvInBlocks,    //
-    ConvolutionInBlocks,      //
-    TransposeVolumeInBlocks,  //
+    // Constants, and what changes nothing.
+    KeepWeightsSmall,
+    FoldConstants,
+    RemoveIdentity,
+    // The scores of attention, in the form that its pattern knows.
+    TurnProduct,
+    DropShiftOfScores,
+    MaskByAddition,
+    SinkTransposeOfScores,
+    // What only moves.
+    MergeReshapes,
+    MergeTransposes,
+    ShareTransposes,
+    // Layers under the names of others.
+    RegroupConvolution,
+    PlainTransposeConv,
+    // Integers.
+    SinkDequantize,
+    TabulateBytes,
+    SumDequantized,
+    // Functions from their parts.
+    RecognizeSilu,
+    RecognizeHardSwish,
+    RecognizeHardSigmoid,
+    RecognizeGelu,
+    RecognizeGeluByValues,
+    RecognizePrelu,
+    RecognizeLayerNorm,
+    RecognizeRmsNorm,
+    RecognizeRotary,
+    MoveRotaryAhead,
+    // Attention, and what it reads where it lies.
+    RecognizeAttention,
+    ScaleIntoAttention,
+    GroupsIntoAttention,
+    CachesIntoAttention,
+    MoveSliceAhead,
+    HeadsIntoAttention,
+    JoinProjections,
+    // Transposes towards others that they cancel with.
+    SinkTranspose,
+    ReduceBeforeTranspose,
+    PadBeforeTranspose,
+    JoinBeforeTranspose,
+    OrderFilters,
+    SinkReshape,
+    // Windows and weights.
+    FoldPadding,
+    MoveStrideAhead,
+    SplitUniformChannels,
+    FoldScaleAfter,
+    FoldScaleBefore,
+    // What is left, into tails.
+    DrawOutOperand,
+    ShareEqual,
+    FuseIntoTail,
+    GateIntoWeights,
+    // Layers to a few channels, with their tails.
+    TransposeConvInBlocks,
+    ConvolutionInBlocks,
+    TransposeVolumeInBlocks,
 };
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.

@@ -5,12 +5,14 @@
 
 namespace fuselite::fusion {
 
+// simplify/: constants, and what need not be computed.
+
 // FULLY_CONNECTED of one row by many constant weights that DEQUANTIZE makes of small integers or
 // halves reads these instead; EMBEDDING_LOOKUP of integers, too. Before FoldConstants, which would
 // make floats of them.
 bool KeepWeightsSmall(Graph&, NodeId, RewriteContext&);
 
-// A node whose inputs are all constant becomes constants, computed by the reference. Not where
+// A node whose inputs are all constant becomes constants, with the bits of the reference. Not where
 // that would make much of little (a broadcast of a scalar).
 bool FoldConstants(Graph&, NodeId, RewriteContext&);
 
@@ -18,6 +20,16 @@ bool FoldConstants(Graph&, NodeId, RewriteContext&);
 // that moves only dimensions of size 1 of equal shape, CAST to its own type, MUL by 1, ADD of 0,
 // RESHAPE to the same shape, a table that gives each code itself.
 bool RemoveIdentity(Graph&, NodeId, RewriteContext&);
+
+// Equal nodes of the same inputs become one, but elementwise ones that join the only node that
+// reads them. Behind what folds a node into the only layer that reads it, and before FuseIntoTail,
+// which makes equal layers different.
+bool ShareEqual(Graph&, NodeId, RewriteContext&);
+
+// Nodes whose outputs nobody reads; how many went.
+int RemoveDeadNodes(Graph&);
+
+// layout/: where elements stand.
 
 // Leaves the last one of RESHAPE, SQUEEZE and EXPAND_DIMS in a row.
 bool MergeReshapes(Graph&, NodeId, RewriteContext&);
@@ -28,6 +40,11 @@ bool MergeTransposes(Graph&, NodeId, RewriteContext&);
 
 // A TRANSPOSE that puts the same elements in the same order as one before reshapes what that gives.
 bool ShareTransposes(Graph&, NodeId, RewriteContext&);
+
+// BATCH_MATMUL that TRANSPOSEs behind it read by columns, or that gives a single one, becomes the
+// product of its turned operands in the other order. Not of constants, nor where matrices would
+// have to be turned.
+bool TurnProduct(Graph&, NodeId, RewriteContext&);
 
 // An elementwise node behind a TRANSPOSE stands before it where another TRANSPOSE, or a reduction,
 // follows on every way: the two then meet, and mostly cancel. Also where a layer's tail can take it
@@ -50,13 +67,101 @@ bool PadBeforeTranspose(Graph&, NodeId, RewriteContext&);
 // SinkTranspose.
 bool JoinBeforeTranspose(Graph&, NodeId, RewriteContext&);
 
+// An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
+// before it, where the layer's tail can take it. Its operands are reshaped.
+bool SinkReshape(Graph&, NodeId, RewriteContext&);
+
+// SLICE, SPLIT or UNPACK of packed queries, keys and values behind the TRANSPOSE that moves the
+// three to the outside stands before it, where it takes columns of rows, if only attention reads
+// them. Before HeadsIntoAttention, which takes the TRANSPOSEs that are then left. All become
+// SLICEs, which are made only where kernels as good as the node's compute them in its type.
+bool MoveSliceAhead(Graph&, NodeId, RewriteContext&);
+
 // A TRANSPOSE that takes a layer's channels apart (pixel shuffle) finds them in the order in which
 // it gives them: the layer's filters are put in it.
 bool OrderFilters(Graph&, NodeId, RewriteContext&);
 
-// An elementwise node behind a RESHAPE of what a layer, or another elementwise node, gives stands
-// before it, where the layer's tail can take it. Its operands are reshaped.
-bool SinkReshape(Graph&, NodeId, RewriteContext&);
+// An operand with one value for each row of a few elements, the same for many such rows, is drawn
+// out to whole rows.
+bool DrawOutOperand(Graph&, NodeId, RewriteContext&);
+
+// integers/: what stands between quantized values.
+
+// DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)
+// stands behind the operator that does so, which then handles integers: the same values. Not where
+// more values would be dequantized than before, unless they all are quantized again.
+bool SinkDequantize(Graph&, NodeId, RewriteContext&);
+
+// QUANTIZE of a sum of dequantized bytes (the residuals of PyTorch's quantizer) becomes one step,
+// with the bits of the three operators. A chain of sums is computed from all of its terms again
+// where their float values are read by the next sum, too: bytes are less to read than floats.
+bool SumDequantized(Graph&, NodeId, RewriteContext&);
+
+// Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
+// whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
+// QUANTIZE), become one table with the bits of the reference kernels.
+bool TabulateBytes(Graph&, NodeId, RewriteContext&);
+
+// functions/: those that TFLite has no operator for, or converters take apart.
+
+// x * LOGISTIC(x) -> SiLU.
+bool RecognizeSilu(Graph&, NodeId, RewriteContext&);
+
+// RELU6(x + 3) / 6 -> hard-sigmoid; x times that -> hard-swish.
+bool RecognizeHardSigmoid(Graph&, NodeId, RewriteContext&);
+bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
+
+// GELU by tanh from its parts -> GELU.
+bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
+
+// Whatever computes GELU by erf, for which TFLite has no operator, from one value -> GELU.
+bool RecognizeGeluByValues(Graph&, NodeId, RewriteContext&);
+
+// SELECT(x > 0, x, x * alpha), RELU(x) - alpha * RELU(-x) -> PRELU, or LEAKY_RELU where alpha is a
+// scalar.
+bool RecognizePrelu(Graph&, NodeId, RewriteContext&);
+
+// MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
+bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
+
+// MUL by itself, MEAN, RSQRT, MUL ... -> RMS normalization.
+bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
+
+// Products of rows, or of their halves, by cosines and sines -> rotary embedding, in one step.
+bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
+
+// A TRANSPOSE that leaves rows whole, or a reshape, before rotary embedding stands behind it: there
+// it mostly cancels, and rows are read where a layer leaves them.
+bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
+
+// attention/: the pattern, and what goes into it.
+
+// ADD of a small number before SOFTMAX goes away.
+bool DropShiftOfScores(Graph&, NodeId, RewriteContext&);
+
+// SELECT_V2 of scores or a very low number before SOFTMAX, SUB of a mask, MUL by zeros and ones
+// with SUB of large numbers -> ADD of a mask.
+bool MaskByAddition(Graph&, NodeId, RewriteContext&);
+
+// BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
+bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
+
+// MULs of queries and keys by the root of attention's scale, or of either by a number, go into it.
+bool ScaleIntoAttention(Graph&, NodeId, RewriteContext&);
+
+// BROADCAST_TOs of keys and values to all heads of groups before attention go into it.
+bool GroupsIntoAttention(Graph&, NodeId, RewriteContext&);
+
+// Attention whose keys and values DEQUANTIZE makes of int8 caches reads these. Before
+// HeadsIntoAttention, for which a DEQUANTIZE would be the end of the way to the heads.
+bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
+
+// TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
+// it, for queries, keys and values together; what it gives is transposed behind it, which mostly
+// cancels.
+bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
+
+// convolutions/: those that other operators, or fewer steps, compute faster.
 
 // CONV_2D with a group for each input channel -> DEPTHWISE_CONV_2D, as converters leave it;
 // DEPTHWISE_CONV_2D of one channel -> CONV_2D.
@@ -75,6 +180,8 @@ bool TransposeVolumeInBlocks(Graph&, NodeId, RewriteContext&);
 // CONV_2D to a few channels -> CONV_2D of blocks of outputs, DEPTH_TO_SPACE (along lines RESHAPE),
 // and SLICE where blocks reach beyond. Once: what it makes has strides.
 bool ConvolutionInBlocks(Graph&, NodeId, RewriteContext&);
+
+// layers/: what goes into the layers beside it.
 
 // PAD with zeros, or zero points, before a convolution or depthwise convolution becomes its extra
 // padding; before a maximum pool, too, where no padded value is below zero.
@@ -100,100 +207,10 @@ bool FoldScaleAfter(Graph&, NodeId, RewriteContext&);
 // the weights of its input channels (FoldScaleAfter).
 bool FoldScaleBefore(Graph&, NodeId, RewriteContext&);
 
-// DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)
-// stands behind the operator that does so, which then handles integers: the same values. Not where
-// more values would be dequantized than before, unless they all are quantized again.
-bool SinkDequantize(Graph&, NodeId, RewriteContext&);
-
-// QUANTIZE of a sum of dequantized bytes (the residuals of PyTorch's quantizer) becomes one step,
-// with the bits of the three operators. A chain of sums is computed from all of its terms again
-// where their float values are read by the next sum, too: bytes are less to read than floats.
-bool SumDequantized(Graph&, NodeId, RewriteContext&);
-
-// Elementwise nodes that make an 8-bit value of a single other 8-bit value and scalar constants, on
-// whatever ways (x * LOGISTIC(x), a requantization, a float function between DEQUANTIZE and
-// QUANTIZE), become one table with the bits of the reference kernels.
-bool TabulateBytes(Graph&, NodeId, RewriteContext&);
-
-// x * LOGISTIC(x) -> SiLU.
-bool RecognizeSilu(Graph&, NodeId, RewriteContext&);
-
-// RELU6(x + 3) / 6 -> hard-sigmoid; x times that -> hard-swish.
-bool RecognizeHardSigmoid(Graph&, NodeId, RewriteContext&);
-bool RecognizeHardSwish(Graph&, NodeId, RewriteContext&);
-
-// GELU by tanh from its parts -> GELU.
-bool RecognizeGelu(Graph&, NodeId, RewriteContext&);
-
-// Whatever computes GELU by erf, for which TFLite has no operator, from one value -> GELU.
-bool RecognizeGeluByValues(Graph&, NodeId, RewriteContext&);
-
-// SELECT(x > 0, x, x * alpha), RELU(x) - alpha * RELU(-x) -> PRELU, or LEAKY_RELU where alpha is a
-// scalar.
-bool RecognizePrelu(Graph&, NodeId, RewriteContext&);
-
-// MEAN, SQUARED_DIFFERENCE, MEAN, RSQRT ... -> layer normalization.
-bool RecognizeLayerNorm(Graph&, NodeId, RewriteContext&);
-
-// MUL by itself, MEAN, RSQRT, MUL ... -> RMS normalization.
-bool RecognizeRmsNorm(Graph&, NodeId, RewriteContext&);
-
-// BATCH_MATMUL that TRANSPOSEs behind it read by columns, or that gives a single one, becomes the
-// product of its turned operands in the other order. Not of constants, nor where matrices would
-// have to be turned.
-bool TurnProduct(Graph&, NodeId, RewriteContext&);
-
-// ADD of a small number before SOFTMAX goes away.
-bool DropShiftOfScores(Graph&, NodeId, RewriteContext&);
-
-// SELECT_V2 of scores or a very low number before SOFTMAX, SUB of a mask, MUL by zeros and ones
-// with SUB of large numbers -> ADD of a mask.
-bool MaskByAddition(Graph&, NodeId, RewriteContext&);
-
-// An operand with one value for each row of a few elements, the same for many such rows, is drawn
-// out to whole rows.
-bool DrawOutOperand(Graph&, NodeId, RewriteContext&);
-
-// BATCH_MATMUL, scale, mask, SOFTMAX, BATCH_MATMUL -> attention, in one step.
-bool RecognizeAttention(Graph&, NodeId, RewriteContext&);
-
-// Products of rows, or of their halves, by cosines and sines -> rotary embedding, in one step.
-bool RecognizeRotary(Graph&, NodeId, RewriteContext&);
-
-// A TRANSPOSE that leaves rows whole, or a reshape, before rotary embedding stands behind it: there
-// it mostly cancels, and rows are read where a layer leaves them.
-bool MoveRotaryAhead(Graph&, NodeId, RewriteContext&);
-
-// MULs of queries and keys by the root of attention's scale, or of either by a number, go into it.
-bool ScaleIntoAttention(Graph&, NodeId, RewriteContext&);
-
-// BROADCAST_TOs of keys and values to all heads of groups before attention go into it.
-bool GroupsIntoAttention(Graph&, NodeId, RewriteContext&);
-
-// SLICE, SPLIT or UNPACK of packed queries, keys and values behind the TRANSPOSE that moves the
-// three to the outside stands before it, where it takes columns of rows, if only attention reads
-// them. Before HeadsIntoAttention, which takes the TRANSPOSEs that are then left. All become
-// SLICEs, which are made only where kernels as good as the node's compute them in its type.
-bool MoveSliceAhead(Graph&, NodeId, RewriteContext&);
-
-// TRANSPOSEs of [batch, row, head, channel] to [batch, head, row, channel] before attention go into
-// it, for queries, keys and values together; what it gives is transposed behind it, which mostly
-// cancels.
-bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
-
-// Attention whose keys and values DEQUANTIZE makes of int8 caches reads these. Before
-// HeadsIntoAttention, for which a DEQUANTIZE would be the end of the way to the heads.
-bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
-
 // Layers with dynamic range, with weights in blocks or with small ones that read the same rows, and
 // that only attention reads, or rotary embedding and caches before it, become one and a SPLIT_V,
 // which takes addresses alone. So do two of the latter kinds of which one is a gate of the other.
 bool JoinProjections(Graph&, NodeId, RewriteContext&);
-
-// Equal nodes of the same inputs become one, but elementwise ones that join the only node that
-// reads them. Behind what folds a node into the only layer that reads it, and before FuseIntoTail,
-// which makes equal layers different.
-bool ShareEqual(Graph&, NodeId, RewriteContext&);
 
 // A squeeze-excite gate before a 1x1 convolution of one image scales the weights instead of the
 // pixels, where those are many more.
@@ -202,8 +219,5 @@ bool GateIntoWeights(Graph&, NodeId, RewriteContext&);
 // An elementwise node becomes stages in the tail of the node that makes one of its operands: the
 // activation, residual, scale or gate after a convolution, and chains of elementwise nodes.
 bool FuseIntoTail(Graph&, NodeId, RewriteContext&);
-
-// Nodes whose outputs nobody reads; how many went.
-int RemoveDeadNodes(Graph&);
 
 }  // namespace fuselite::fusion

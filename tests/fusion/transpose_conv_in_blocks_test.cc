@@ -1,6 +1,6 @@
 // Transposed convolutions to few channels as ordinary ones whose channels are the remainders.
 #include "fusion/match.h"
-#include "fusion/rewrites/output_blocks.h"
+#include "fusion/rewrites/convolutions/output_blocks.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "tests/fusion/few_channels.h"
 #include "tests/fusion/graph_builder.h"

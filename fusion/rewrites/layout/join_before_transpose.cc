@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/meets_transposes.h"
+#include "fusion/rewrites/layout/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/concatenation/concatenation.h"

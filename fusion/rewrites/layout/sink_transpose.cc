@@ -2,7 +2,7 @@
 
 #include "fusion/graph/evaluate.h"
 #include "fusion/match.h"
-#include "fusion/rewrites/meets_transposes.h"
+#include "fusion/rewrites/layout/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"

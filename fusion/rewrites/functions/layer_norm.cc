@@ -11,9 +11,9 @@
 // (kernels/layer_norm/layer_norm.h) is closer to the variance.
 #include "kernels/layer_norm/layer_norm.h"
 
+#include "fusion/rewrites/functions/row_pattern.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "fusion/rewrites/row_pattern.h"
 
 namespace fuselite::fusion {
 namespace {

@@ -1,4 +1,4 @@
-#include "fusion/rewrites/row_pattern.h"
+#include "fusion/rewrites/functions/row_pattern.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "fusion/rewrites/output_blocks.h"
+#include "fusion/rewrites/convolutions/output_blocks.h"
 
 #include <optional>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "fusion/rewrites/attention_pattern.h"
+#include "fusion/rewrites/attention/attention_pattern.h"
 
 #include <algorithm>
 #include <utility>

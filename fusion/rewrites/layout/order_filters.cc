@@ -6,7 +6,7 @@
 
 #include "fusion/match.h"
 #include "fusion/rewrites/channel_values.h"
-#include "fusion/rewrites/meets_transposes.h"
+#include "fusion/rewrites/layout/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/rewrites.h"
 #include "runtime/memory/pages.h"

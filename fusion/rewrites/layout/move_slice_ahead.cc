@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/meets_transposes.h"
+#include "fusion/rewrites/layout/meets_transposes.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"

@@ -3,9 +3,9 @@
 // and r = RSQRT(m + epsilon) or 1 / SQRT(m + epsilon), either x * r * gamma, x * (r * gamma) or x /
 // SQRT(m + epsilon) * gamma, with or without gamma. Where sums and means drop their dimension,
 // reshapes stand between.
+#include "fusion/rewrites/functions/row_pattern.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "fusion/rewrites/row_pattern.h"
 #include "kernels/layer_norm/layer_norm.h"
 
 namespace fuselite::fusion {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/fold_scale.h"
+#include "fusion/rewrites/layers/fold_scale.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"

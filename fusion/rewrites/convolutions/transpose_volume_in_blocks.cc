@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/output_blocks.h"
+#include "fusion/rewrites/convolutions/output_blocks.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"

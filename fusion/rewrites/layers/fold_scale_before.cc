@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/fold_scale.h"
+#include "fusion/rewrites/layers/fold_scale.h"
 #include "fusion/rewrites/rewrites.h"
 
 namespace fuselite::fusion {

@@ -1,4 +1,4 @@
-#include "fusion/rewrites/fold_scale.h"
+#include "fusion/rewrites/layers/fold_scale.h"
 
 #include "fusion/match.h"
 #include "fusion/rewrites/rearrange.h"

@@ -1,4 +1,4 @@
-#include "fusion/rewrites/meets_transposes.h"
+#include "fusion/rewrites/layout/meets_transposes.h"
 
 #include <algorithm>
 

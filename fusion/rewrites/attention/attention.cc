@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <span>
 
-#include "fusion/rewrites/attention_pattern.h"
+#include "fusion/rewrites/attention/attention_pattern.h"
 #include "fusion/rewrites/rearrange.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fusion/match.h"
-#include "fusion/rewrites/output_blocks.h"
+#include "fusion/rewrites/convolutions/output_blocks.h"
 #include "fusion/rewrites/rewrites.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 
