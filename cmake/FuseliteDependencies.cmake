@@ -1,7 +1,7 @@
 # Everything that the project takes from outside: Debian's packages, through find_package. Nothing is downloaded.
 # scripts/install-deps installs the packages; a target that is named here is linked where it is needed:
 #   Threads::Threads  OpenMP::OpenMP_CXX  hwy::hwy  xbyak::xbyak  flatbuffers::flatbuffers (flatc: flatbuffers::flatc)
-#   xxhash::headers  CLI11::CLI11  nlohmann_json::nlohmann_json  stb::image  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
+#   xxhash::headers  protozero::headers  CLI11::CLI11  nlohmann_json::nlohmann_json  stb::image  GTest::gtest GTest::gtest_main GTest::gmock  benchmark::benchmark
 
 find_package(Threads REQUIRED)
 if(NOT FUSELITE_OPENMP STREQUAL none)
@@ -12,6 +12,10 @@ find_package(hwy CONFIG REQUIRED)
 find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
 add_library(xxhash::headers INTERFACE IMPORTED)
 target_include_directories(xxhash::headers SYSTEM INTERFACE ${XXHASH_INCLUDE_DIR})
+# protozero reads protocol buffers, headers alone.
+find_path(PROTOZERO_INCLUDE_DIR protozero/pbf_reader.hpp REQUIRED)
+add_library(protozero::headers INTERFACE IMPORTED)
+target_include_directories(protozero::headers SYSTEM INTERFACE ${PROTOZERO_INCLUDE_DIR})
 if(FUSELITE_JIT)
   find_package(xbyak CONFIG REQUIRED)
 endif()

@@ -171,7 +171,12 @@ void PrintPage() {
          "LSTM, shuffled weights\nfor other than 1 or 4 rows.\n\n## Builtin operators ("
       << builtin.size() << ")\n\n";
   PrintTable(builtin);
-  std::cout << "\n## Custom operators (" << custom.size() << ")\n\n";
+  std::cout
+      << "\n## Custom operators (" << custom.size()
+      << ")\n\nThose called Flex are TensorFlow's own, which converters leave in a model where "
+         "TFLite has none (\"Select TF ops\"). LiteRT's\nwheel refuses models with them; where "
+         "all of them are in this table, such a model runs with the delegate, and in our\n"
+         "interpreter, without TensorFlow.\n\n";
   PrintTable(custom);
   std::cout << "\n## Made by rewrites (" << composite.size() << ")\n\n";
   PrintTable(composite);

@@ -10,7 +10,8 @@ namespace fuselite::fusion {
 namespace {
 
 constexpr RewriteFunction kRewrites[] = {
-    // Constants, and what changes nothing.
+    // Other names, constants, and what changes nothing.
+    PlainOperator,
     KeepWeightsSmall,
     FoldConstants,
     RemoveIdentity,
@@ -26,6 +27,7 @@ constexpr RewriteFunction kRewrites[] = {
     // Layers under the names of others.
     RegroupConvolution,
     PlainTransposeConv,
+    PoolVolumeByImages,
     // Integers.
     SinkDequantize,
     TabulateBytes,

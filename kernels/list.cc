@@ -53,6 +53,13 @@
   X(ExpandDims) \
   X(FakeQuant) \
   X(Fill) \
+  X(FlexAvgPool3D) \
+  X(FlexErf) \
+  X(FlexExtractImagePatches) \
+  X(FlexMaxPool3D) \
+  X(FlexResizeBicubic) \
+  X(FlexSoftsign) \
+  X(FlexSplitV) \
   X(Floor) \
   X(FloorDiv) \
   X(FloorMod) \

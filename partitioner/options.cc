@@ -194,10 +194,12 @@ constexpr OptionRow kTable[] = {
      "strict: only plain sums of products, no Winograd; fast: bfloat16 arithmetic too",
      [](std::string_view v, Options& o) { return ParseWord(v, kPrecisions, o.precision); }},
     {"max_partitions", "a whole number from 0 to 1000000", "0",
-     "take at most so many partitions, the largest first; 0: no limit",
+     "take at most so many partitions, the largest first, and those with custom operators that the "
+     "host lacks; 0: no limit",
      [](std::string_view v, Options& o) { return ParseInt(v, 0, kMaxCount, o.max_partitions); }},
     {"min_nodes_per_partition", "a whole number from 0 to 1000000", "1",
-     "leave smaller partitions to the host, unless one is the whole graph",
+     "leave smaller partitions to the host, unless one is the whole graph or has a custom operator "
+     "that the host lacks",
      [](std::string_view v, Options& o) {
        return ParseInt(v, 0, kMaxCount, o.min_nodes_per_partition);
      }},

@@ -16,6 +16,9 @@ bool KeepWeightsSmall(Graph&, NodeId, RewriteContext&);
 // that would make much of little (a broadcast of a scalar).
 bool FoldConstants(Graph&, NodeId, RewriteContext&);
 
+// FlexSplitV -> SPLIT_V.
+bool PlainOperator(Graph&, NodeId, RewriteContext&);
+
 // A node that gives its input unchanged goes away: PAD by nothing, SLICE of everything, TRANSPOSE
 // that moves only dimensions of size 1 of equal shape, CAST to its own type, MUL by 1, ADD of 0,
 // RESHAPE to the same shape, a table that gives each code itself.
@@ -89,7 +92,8 @@ bool DrawOutOperand(Graph&, NodeId, RewriteContext&);
 
 // DEQUANTIZE of what is only moved or chosen from (a TRANSPOSE, CONCATENATION, MAX_POOL_2D ...)
 // stands behind the operator that does so, which then handles integers: the same values. Not where
-// more values would be dequantized than before, unless they all are quantized again.
+// more values would be dequantized than before, as where others read them, too, unless all that
+// comes of them is quantized again.
 bool SinkDequantize(Graph&, NodeId, RewriteContext&);
 
 // QUANTIZE of a sum of dequantized bytes (the residuals of PyTorch's quantizer) becomes one step,
@@ -169,6 +173,10 @@ bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 
 // Convolution2DTransposeBias, a custom operator -> TRANSPOSE_CONV.
 bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
+
+// FlexMaxPool3D and FlexAvgPool3D -> MAX_POOL_2D or AVERAGE_POOL_2D over height and width, and one
+// over the depth, between reshapes.
+bool PoolVolumeByImages(Graph&, NodeId, RewriteContext&);
 
 // TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE (along lines RESHAPE); of stride 1 ->
 // CONV_2D.

@@ -49,6 +49,8 @@ bool HasEmitter(UnaryKind kind) {
     case UnaryKind::kRound:
     case UnaryKind::kSquare:
     case UnaryKind::kSign:
+    case UnaryKind::kErf:
+    case UnaryKind::kSoftsign:
     case UnaryKind::kAffine: return true;
   }
   return false;

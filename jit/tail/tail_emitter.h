@@ -81,6 +81,7 @@ class TailEmitter {
   void Silu(int v);                                              // 0, 1, 2
   void Quotient(int v, const OddQuotient& f);                    // 0, 1, 2
   void Tanh(int v);                                              // 0, 1, 2
+  void Erf(int v);                                               // 0, 1, 2
   void TimesHalfPlus(int v, const OddQuotient& h, float limit);  // 0, 1, 2, 3
   void Divide(int v, int by, int t);                             // `by` too
   void InverseRoot(int v);                                       // 0, 1, 2, 3

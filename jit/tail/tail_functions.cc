@@ -281,6 +281,16 @@ void TailEmitter::TimesHalfPlus(int v, const OddQuotient& h, float limit) {
   a_.vmulps(x, x, y);
 }
 
+// Twice what GELU takes of x sqrt 2, h(y) = erf(y / sqrt 2) / 2.
+void TailEmitter::Erf(int v) {
+  const Xmm x = a_.Vec(v);
+  a_.vmulps(x, x, a_.Const(1.4142135623730951f));
+  ClampNaN(v, -kHalfErfLimit, kHalfErfLimit, t(0));
+  Quotient(v, {kHalfErfP, kHalfErfQ});
+  ClampNaN(v, -0.5f, 0.5f, t(0));
+  a_.vaddps(x, x, x);
+}
+
 void TailEmitter::SelectNegative(int v, int when_negative) {
   const Xmm x = a_.Vec(v);
   if (a_.isa().avx512) {
@@ -354,6 +364,11 @@ void TailEmitter::EmitFunction(const TailStage& stage, int v) {
       Expm1NonPositive(t(3));
       return SelectNegative(v, t(3));
     case UnaryKind::kSign: return Sign(v);
+    case UnaryKind::kErf: return Erf(v);
+    case UnaryKind::kSoftsign:
+      a_.vandps(t3, x, a_.Const(~kSignBit));
+      a_.vaddps(t3, t3, a_.Const(1.0f));
+      return a_.vdivps(x, x, t3);
     case UnaryKind::kIdentity:
     // EmitUnary has these.
     case UnaryKind::kClamp:

@@ -51,8 +51,11 @@ std::optional<TailStage> UnaryStage(const OpDescription& op) {
     case tflite::kTfLiteBuiltinSin: return stage(UnaryKind::kSin);
     case tflite::kTfLiteBuiltinCos: return stage(UnaryKind::kCos);
     case tflite::kTfLiteBuiltinSign: return stage(UnaryKind::kSign);
-    default: return std::nullopt;
+    default: break;
   }
+  if (op.op->name == "FlexErf") return stage(UnaryKind::kErf);
+  if (op.op->name == "FlexSoftsign") return stage(UnaryKind::kSoftsign);
+  return std::nullopt;
 }
 
 std::optional<TailOperandUse> AsTailOperand(const TensorInfo& operand, const Shape& output) {

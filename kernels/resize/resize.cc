@@ -35,6 +35,15 @@ constexpr std::span<const TypeRow> kNearestTypes =
                DataType::kUInt8, DataType::kInt16, DataType::kUInt16, DataType::kInt32,
                DataType::kUInt32, DataType::kBool>;
 
+constexpr Candidate kBilinearCandidates[] = {
+    {"separable", BuildResizeBilinearSeparable},
+    {"highway", BuildResizeBilinearHighway},
+    {"reference", BuildResizeBilinearReference},
+};
+constexpr Candidate kNearestCandidates[] = {{"reference", BuildResizeNearest}};
+
+}  // namespace
+
 Status InferResize(OpDescription& op) {
   const TensorInfo& in = op.inputs[0];
   if (in.shape.rank() != 4) return Unsupported("the input's rank is not 4");
@@ -51,22 +60,13 @@ Status InferResize(OpDescription& op) {
   return SetOutput(op, 0, in.type, shape);
 }
 
-Status InferBilinear(OpDescription& op) {
+Status InferInterpolation(OpDescription& op) {
   const auto& params = op.params.as<ResizeParams>();
   if (params.align_corners && params.half_pixel_centers) {
     return InvalidArgument("align_corners and half_pixel_centers exclude each other");
   }
   return InferResize(op);
 }
-
-constexpr Candidate kBilinearCandidates[] = {
-    {"separable", BuildResizeBilinearSeparable},
-    {"highway", BuildResizeBilinearHighway},
-    {"reference", BuildResizeBilinearReference},
-};
-constexpr Candidate kNearestCandidates[] = {{"reference", BuildResizeNearest}};
-
-}  // namespace
 
 std::vector<Tap> BilinearTaps(int32_t in, int32_t out, ResizeParams params) {
   float scale = static_cast<float>(in) / static_cast<float>(out);
@@ -130,7 +130,7 @@ const OperatorDef& ResizeBilinearOperator() {
       .max_inputs = 2,
       .types = kBilinearTypes,
       .limits = "rank 4",
-      .infer = InferBilinear,
+      .infer = InferInterpolation,
       .candidates = kBilinearCandidates,
       .cost = [](const OpDescription& op) { return 4.0 * op.outputs[0].elements(); },
       .samples = SampleRule::kApart,

@@ -35,6 +35,11 @@ struct ResizeShape {
   int64_t rows;                 // of the output, over all images
 };
 
+// The shape rule of an operator with such parameters: one whose values are interpolated, and one
+// that copies pixels, for which the two parameters do not exclude each other.
+Status InferInterpolation(OpDescription& op);
+Status InferResize(OpDescription& op);
+
 // One coordinate's interpolation: between `low` and `high` with the weight `t` for `high`. At the
 // edges of half-pixel sampling t leaves [0, 1] with low == high, as TFLite has it.
 struct Tap {

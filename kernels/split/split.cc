@@ -1,6 +1,7 @@
 #include "kernels/split/split.h"
 
 #include "kernels/shape_rules.h"
+#include "kernels/tensorflow/node_def.h"
 #include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
@@ -202,6 +203,30 @@ const OperatorDef& SplitVOperator() {
       .places = PlanSplitV,
   };
   return kDef;
+}
+
+const OperatorDef& FlexSplitVOperator() {
+  static const OperatorDef kDef = [] {
+    OperatorDef def = SplitVOperator();
+    def.name = "FlexSplitV";
+    def.builtin_code = -1;
+    def.options_type = 0;
+    def.max_version = 1;
+    def.fields = {};
+    def.struct_bytes = 0;
+    // Those who ask know it by the name that a rewrite gives it.
+    def.places = nullptr;
+    return def;
+  }();
+  return kDef;
+}
+
+Status ReadSplitVOptions(std::span<const std::byte> options, void* params) {
+  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
+  const int64_t parts = node.Integer("num_split").value_or(0);
+  if (parts < 1 || parts > INT32_MAX) return InvalidArgument("splits into ", parts, " parts");
+  static_cast<SplitParams*>(params)->num_splits = static_cast<int32_t>(parts);
+  return Status();
 }
 
 const OperatorDef& UnpackOperator() {

@@ -31,9 +31,11 @@ enum class UnaryKind : uint8_t {
   kSin,
   kCos,
   kSign,
-  kAffine,  // a x + b, rounded once per operation
+  kErf,
+  kSoftsign,  // x / (|x| + 1)
+  kAffine,    // a x + b, rounded once per operation
 };
-inline constexpr int kUnaryKindCount = 25;
+inline constexpr int kUnaryKindCount = 27;
 std::string_view UnaryName(UnaryKind kind);
 
 // x is the value that flows through the tail, y the operand.

@@ -139,6 +139,9 @@ HWY_INLINE void UnaryRun(UnaryKind kind, float a, float b, const float* in, floa
     case UnaryKind::kSin: return SinRun(d, in, out, n);
     case UnaryKind::kCos: return CosRun(d, in, out, n);
     case UnaryKind::kSign: return map([](V x) HWY_ATTR { return SignVec(x); });
+    case UnaryKind::kErf: return map([=](V x) HWY_ATTR { return VecErf(d, x); });
+    case UnaryKind::kSoftsign:
+      return map([=](V x) HWY_ATTR { return hn::Div(x, hn::Add(hn::Abs(x), hn::Set(d, 1.0f))); });
     case UnaryKind::kAffine: return map([=](V x) HWY_ATTR { return AffineVec(x, a, b); });
   }
 }

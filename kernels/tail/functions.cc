@@ -38,6 +38,8 @@ float ApplyUnary(UnaryKind kind, float x, float a, float b) {
     case UnaryKind::kSin: return std::sin(x);
     case UnaryKind::kCos: return std::cos(x);
     case UnaryKind::kSign: return std::isnan(x) ? x : static_cast<float>((x > 0) - (x < 0));
+    case UnaryKind::kErf: return std::erf(x);
+    case UnaryKind::kSoftsign: return x / (std::abs(x) + 1.0f);
     case UnaryKind::kAffine: return a * x + b;
   }
   return x;

@@ -9,10 +9,10 @@ namespace fuselite::kernels {
 
 std::string_view UnaryName(UnaryKind kind) {
   static constexpr std::string_view kNames[kUnaryKindCount] = {
-      "identity",     "clamp",    "leaky_relu", "elu",   "gelu", "gelu_tanh", "hard_swish",
-      "hard_sigmoid", "logistic", "silu",       "tanh",  "exp",  "log",       "sqrt",
-      "rsqrt",        "abs",      "neg",        "floor", "ceil", "round",     "square",
-      "sin",          "cos",      "sign",       "affine"};
+      "identity",     "clamp",    "leaky_relu", "elu",   "gelu",     "gelu_tanh", "hard_swish",
+      "hard_sigmoid", "logistic", "silu",       "tanh",  "exp",      "log",       "sqrt",
+      "rsqrt",        "abs",      "neg",        "floor", "ceil",     "round",     "square",
+      "sin",          "cos",      "sign",       "erf",   "softsign", "affine"};
   return kNames[static_cast<int>(kind)];
 }
 
@@ -62,7 +62,9 @@ int64_t FunctionWork(const TailStage& stage) {
     case UnaryKind::kLogistic:
     case UnaryKind::kSilu:
     case UnaryKind::kTanh:
+    case UnaryKind::kSoftsign:
     case UnaryKind::kExp: return 2;
+    case UnaryKind::kErf:
     case UnaryKind::kGelu:
     case UnaryKind::kGeluTanh:
     case UnaryKind::kLog:

@@ -1,6 +1,7 @@
 #include "partitioner/claim/choose_partitions.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "partitioner/claim/list_writes.h"
@@ -103,9 +104,15 @@ class Chooser {
                                [&](int node) { return variables_.Concerns(node); });
   }
 
+  // The host cannot run one of its nodes.
+  bool IsNeeded(const Candidate& candidate) const {
+    return std::ranges::any_of(candidate.host.nodes,
+                               [&](int node) { return of_node_.at(node)->host_lacks; });
+  }
+
   void DropWorthless(std::vector<Candidate>& candidates) {
     std::erase_if(candidates, [&](const Candidate& candidate) {
-      if (IsWholeGraph(candidate) || HoldsVariables(candidate)) return false;
+      if (IsWholeGraph(candidate) || HoldsVariables(candidate) || IsNeeded(candidate)) return false;
       const auto count = static_cast<int>(candidate.host.nodes.size());
       if (count < options_.min_nodes_per_partition) {
         GiveBack(candidate.host.nodes, "its partition has " + Nodes(count) +
@@ -124,12 +131,15 @@ class Chooser {
     const auto limit = static_cast<size_t>(options_.max_partitions);
     if (limit == 0 || candidates.size() <= limit) return;
     std::vector<double> costs;
-    for (const Candidate& candidate : candidates) costs.push_back(candidate.cost);
+    const auto worth = [&](const Candidate& candidate) {
+      return IsNeeded(candidate) ? std::numeric_limits<double>::infinity() : candidate.cost;
+    };
+    for (const Candidate& candidate : candidates) costs.push_back(worth(candidate));
     std::ranges::sort(costs, std::greater());
     const double smallest = costs[limit - 1];
     size_t equal = limit - std::ranges::count_if(costs, [&](double c) { return c > smallest; });
     std::erase_if(candidates, [&](const Candidate& candidate) {
-      if (candidate.cost > smallest) return false;
+      if (candidate.cost > smallest || IsNeeded(candidate)) return false;
       if (candidate.cost == smallest && equal > 0) {
         --equal;
         return false;

@@ -38,6 +38,13 @@ std::string DescribeOutputs(std::span<const TensorInfo> outputs) {
   return text;
 }
 
+// Custom operators that nobody registered have a place holder, which fails when it is run.
+bool IsUnresolved(const tflite::TfLiteRegistration& registration) {
+  return registration.builtin_code == tflite::kTfLiteBuiltinCustom &&
+         registration.registration_external == nullptr && registration.init == nullptr &&
+         registration.prepare == nullptr;
+}
+
 // The node's operator and tensors, which exist whether or not it can be imported.
 void ReadNode(tflite::TfLiteContext* context, Verdict& verdict) {
   tflite::TfLiteNode* node = nullptr;
@@ -48,6 +55,7 @@ void ReadNode(tflite::TfLiteContext* context, Verdict& verdict) {
     return;
   }
   verdict.op = NodeName(*registration);
+  verdict.host_lacks = IsUnresolved(*registration);
   const std::span<const int> inputs = tflite::Elements(node->inputs);
   const std::span<const int> outputs = tflite::Elements(node->outputs);
   verdict.inputs.assign(inputs.begin(), inputs.end());

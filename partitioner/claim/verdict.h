@@ -23,6 +23,8 @@ struct Verdict {
   // Claimed by operator and types alone: its shapes are known only at run time, since they depend
   // on values, or since those at hand do not fit together and the file calls them placeholders.
   bool possible = false;
+  // A custom operator of which the host knows the name alone: it cannot run the node.
+  bool host_lacks = false;
   std::string reason;                  // why it is the host's; empty where it is claimed
   double cost = 0;                     // multiply-adds, or elements where there are none
   std::shared_ptr<ImportedNode> node;  // until ChoosePartitions(), where it is claimed

@@ -1,4 +1,4 @@
-// GELU by erf in the nodes that JAX makes of it.
+// GELU by erf in the nodes that JAX, and converters from ONNX, make of it.
 #include <array>
 #include <span>
 
@@ -65,6 +65,34 @@ TEST(GeluByValues, OfWhatOthersReadToo) {
   b.Output(x);
   b.Output(b.Op("ADD", {Gelu(b, x), x}));
   EXPECT_THAT(ExpectSameFused(b.graph(), 1e-6f).ops(), ElementsAre("TANH", "GELU + add"));
+}
+
+// The half before, between and behind the other products.
+TEST(GeluByValues, FromErfInAnyOrder) {
+  for (const int half : {0, 1, 2, 3}) {
+    SCOPED_TRACE(half);
+    GraphBuilder b;
+    const auto halved = [&](int place, ValueId v) {
+      return half == place ? b.Op("MUL", {v, b.Scalar(0.5f)}) : v;
+    };
+    const ValueId x = b.Dense(b.Input({5, 7}), 12);
+    const ValueId z = half == 3 ? b.Op("DIV", {x, b.Scalar(1.4142135f)})
+                                : b.Op("MUL", {x, b.Scalar(0.70710677f)});
+    const ValueId sum = b.Op("ADD", {b.Op("FlexErf", {z}), b.Scalar(1)});
+    const ValueId product = b.Op("MUL", {halved(0, x), halved(1, sum)});
+    b.Output(b.Dense(half < 2 ? product : b.Op("MUL", {product, b.Scalar(0.5f)}), 3));
+    EXPECT_THAT(ExpectSameFused(b.graph(), 1e-6f).ops(),
+                ElementsAre("FULLY_CONNECTED + gelu", "FULLY_CONNECTED"));
+  }
+}
+
+// Twice GELU is none.
+TEST(GeluByValues, NotOfErfWithoutItsHalf) {
+  GraphBuilder b;
+  const ValueId x = b.Op("ABS", {b.Input({5, 7})});
+  const ValueId erf = b.Op("FlexErf", {b.Op("MUL", {x, b.Scalar(0.70710677f)})});
+  b.Output(b.Op("MUL", {x, b.Op("ADD", {erf, b.Scalar(1)})}));
+  EXPECT_THAT(ExpectSameFused(b.graph(), 1e-6f).ops(), ElementsAre("ABS", "MUL + erf + add + mul"));
 }
 
 // A coefficient that is one part in a thousand larger makes another function.

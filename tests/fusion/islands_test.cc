@@ -116,6 +116,19 @@ TEST(SinkDequantize, NotWhereMoreIsDequantizedNorWhereOthersRead) {
       ElementsAre("QUANTIZE", "DEQUANTIZE", "TILE", "TANH", "QUANTIZE", "DEQUANTIZE", "TRANSPOSE"));
 }
 
+// Others read the floats; what is quantized again needs none.
+TEST(SinkDequantize, WhereOthersReadAndAllIsQuantizedAgain) {
+  Islands b;
+  const ValueId read = b.Float(b.In({2, 8}));
+  b.Output(b.Dense(read, 3));
+  b.Out(b.Same(b.Op("TRANSPOSE", {read, b.Ints({1, 0})})));
+  const ValueId joined = b.Op("CONCATENATION", {read, read}, {{"axis", 0}});
+  b.Out(b.Same(joined));
+  EXPECT_THAT(ExpectFusedEqualsUnfused(b.graph(), 0).ops(),
+              ElementsAre("QUANTIZE", "DEQUANTIZE", "FULLY_CONNECTED", "TRANSPOSE", "DEQUANTIZE",
+                          "CONCATENATION", "DEQUANTIZE"));
+}
+
 // More is dequantized than before, but on its way to QUANTIZE a function of each becomes a table.
 TEST(SinkDequantize, WhereMoreIsQuantizedAgain) {
   for (const std::string then : {"TANH", "TANH of two readers", "ADD", "SOFTMAX"}) {

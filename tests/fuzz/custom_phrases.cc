@@ -1,16 +1,16 @@
 #include "tests/fuzz/custom_phrases.h"
 
-#include <flatbuffers/flexbuffers.h>
-
 #include <string>
 #include <utility>
 
 #include "kernels/numbers/short_floats.h"
+#include "tests/kernels/node_def_writer.h"
 
 namespace fuselite::fuzz {
 namespace {
 
 using interpreter::BytesOf;
+using kernels::testing::NodeDefWriter;
 using kernels::testing::Random;
 
 constexpr DataType kF32 = DataType::kFloat32;
@@ -21,13 +21,16 @@ class Phrase {
       : writer_(writer), random_(random), inputs_(inputs) {}
 
   std::vector<int> Add() {
-    switch (random_.Int(0, 6)) {
+    switch (random_.Int(0, 9)) {
       case 0: return Detection();
       case 1: return PoolAndUnpool();
       case 2: return TransposeConv();
       case 3: return Spectrogram();
       case 4: return InBlocks();
       case 5: return Verify();
+      case 6: return PoolOfVolumes();
+      case 7: return Patches();
+      case 8: return Bicubic();
       default: return Custom("Unheard", Map({}), {Input({2, 5})}, {{2, 5}});
     }
   }
@@ -131,6 +134,49 @@ class Phrase {
                        {"filterbank_channel_count", Size(1, 40)},
                        {"dct_coefficient_count", coefficients}}),
                   {made[0], rate}, {{channels, frames, coefficients}});
+  }
+
+  // A window, now and then one that does not fit.
+  std::vector<int64_t> WindowOf(int dims, int size) {
+    std::vector<int64_t> window(static_cast<size_t>(dims) + 2, size);
+    window.front() = window.back() = 1;
+    if (random_.Chance(0.05)) window[Size(0, dims + 1)] = Size(-1, 3);
+    return window;
+  }
+
+  std::vector<int> PoolOfVolumes() {
+    const int size = Size(1, 2), side = size * Size(1, 3), channels = Size(1, 9);
+    const auto options = NodeDefWriter("MaxPool3D")
+                             .Integers("ksize", WindowOf(3, size))
+                             .Integers("strides", WindowOf(3, size))
+                             .Text("padding", random_.Chance(0.5) ? "SAME" : "VALID")
+                             .Options();
+    const int made = side / size;
+    return Custom(random_.Chance(0.5) ? "FlexMaxPool3D" : "FlexAvgPool3D", options,
+                  {Input({1, side, side, side, channels})}, {{1, made, made, made, channels}});
+  }
+
+  std::vector<int> Patches() {
+    const int size = Size(1, 3), side = Size(3, 8), channels = Size(1, 5);
+    const auto options = NodeDefWriter("ExtractImagePatches")
+                             .Integers("ksizes", WindowOf(2, size))
+                             .Integers("strides", WindowOf(2, 1))
+                             .Integers("rates", WindowOf(2, 1))
+                             .Text("padding", "SAME")
+                             .Options();
+    return Custom("FlexExtractImagePatches", options, {Input({1, side, side, channels})},
+                  {{1, side, side, size * size * channels}});
+  }
+
+  std::vector<int> Bicubic() {
+    const int side = Size(1, 8), to = Size(1, 16), channels = Size(1, 5);
+    const auto options =
+        NodeDefWriter("ResizeBicubic").Flag("half_pixel_centers", random_.Chance(0.5)).Options();
+    const std::vector<int32_t> size = {to, to};
+    return Custom("FlexResizeBicubic", options,
+                  {Input({1, side, side, channels}),
+                   writer_.AddConstant("size", DataType::kInt32, {2}, size)},
+                  {{1, to, to, channels}});
   }
 
   std::vector<int> InBlocks() {

@@ -7,6 +7,9 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/rotary/rotary.h"
+#include "kernels/tensorflow/bicubic.h"
+#include "kernels/tensorflow/patches.h"
+#include "kernels/tensorflow/pool3d.h"
 #include "kernels/transpose_conv/transpose_conv.h"
 #include "kernels/unpool/unpool.h"
 #include "kernels/weight_only/weight_only.h"
@@ -98,6 +101,41 @@ FittingCase Unpool(Random& random) {
   }
   for (int i = pool ? 0 : 1; i < 2; ++i) tester.Output();
   return {std::move(tester)};
+}
+
+FittingCase PoolOfVolumes(Random& random) {
+  OpTester tester(random.Chance(0.5) ? "FlexMaxPool3D" : "FlexAvgPool3D");
+  auto& p = tester.params<Pool3DParams>();
+  p.padding = random.Pick({Padding::kSame, Padding::kValid});
+  for (int d = 0; d < 3; ++d) {
+    p.filter[d] = Dim(random, 1, 3);
+    p.stride[d] = Dim(random, 1, 3);
+  }
+  tester.Input(Floats(random, SmallShape(random, 5), 3));
+  return {std::move(tester)};
+}
+
+FittingCase PatchesOfImages(Random& random) {
+  OpTester tester("FlexExtractImagePatches");
+  auto& p = tester.params<PatchesParams>();
+  p.padding = random.Pick({Padding::kSame, Padding::kValid});
+  for (int d = 0; d < 2; ++d) {
+    p.filter[d] = Dim(random, 1, 3);
+    p.stride[d] = Dim(random, 1, 3);
+    p.dilation[d] = Dim(random, 1, 2);
+  }
+  const DataType type = random.Pick({kF32, kU8, DataType::kInt16, DataType::kInt64});
+  tester.Input(Any(random, type, SmallShape(random, 4)));
+  return {std::move(tester)};
+}
+
+FittingCase ResizeBicubic(Random& random) {
+  OpTester tester("FlexResizeBicubic");
+  tester.params<ResizeParams>() = random.Pick(
+      {ResizeParams{false, false}, ResizeParams{true, false}, ResizeParams{false, true}});
+  tester.Input(Floats(random, SmallShape(random, 4), 3));
+  tester.Constant(Numbers(random, {2}, 1, 20));
+  return {std::move(tester), 1e-5f};
 }
 
 FittingCase TransposeConvWithBias(Random& random) {
@@ -229,7 +267,7 @@ FittingCase ShuffledFullyConnected(Random& random) {
 }  // namespace
 
 FittingCase DrawCustomCase(Random& random) {
-  switch (random.Int(0, 11)) {
+  switch (random.Int(0, 14)) {
     case 0: return Detection(random);
     case 1: return Spectrogram(random);
     case 2: return Mfcc(random);
@@ -241,6 +279,9 @@ FittingCase DrawCustomCase(Random& random) {
     case 8: return NumericVerify(random);
     case 9: return ShuffledFullyConnected(random);
     case 10: return DequantizedSum(random);
+    case 11: return PoolOfVolumes(random);
+    case 12: return PatchesOfImages(random);
+    case 13: return ResizeBicubic(random);
     default: return BlockwiseEmbedding(random);
   }
 }

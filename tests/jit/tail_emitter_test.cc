@@ -78,6 +78,8 @@ TEST(TailEmitterTest, FunctionsAgreeWithTheReference) {
       {UnaryKind::kLog, 0, 0, 2, 0},
       {UnaryKind::kElu, 0, 0, 6, 0},
       {UnaryKind::kSign, 0, 0, 0, 0},
+      {UnaryKind::kErf, 0, 0, 8, 1e-44f},
+      {UnaryKind::kSoftsign, 0, 0, 0, 0},
   };
   // No function is taken that is not among them: one that nothing emits would go unnoticed.
   for (int kind = 0; kind < kernels::kUnaryKindCount; ++kind) {

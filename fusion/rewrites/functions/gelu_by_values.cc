@@ -1,6 +1,7 @@
-// GELU by erf, which TFLite has no operator for: JAX spells erfc out, as polynomials of x^2 and
-// 1/x^2 between which SELECTs choose, 64 nodes in all, and others may spell it in other ways. So
-// nodes that compute one value from one other are taken for GELU if they give its values.
+// GELU by erf, which TFLite has no operator for: converters from ONNX leave TensorFlow's between
+// products in any order, JAX spells erfc out, as polynomials of x^2 and 1/x^2 between which SELECTs
+// choose, 64 nodes in all, and others may spell it in other ways. So nodes that compute one value
+// from one other are taken for GELU if they give its values.
 #include <algorithm>
 #include <cmath>
 
@@ -14,7 +15,9 @@ namespace {
 
 // JAX's has 65 nodes, one by five terms of a polynomial two dozen. The question takes 0.2 ms
 // for 64.
-constexpr size_t kLeastNodes = 16, kMostNodes = 96;
+constexpr size_t kLeastSpelledOut = 16, kMostNodes = 96;
+// x / sqrt 2, erf, and a sum and two products in any order.
+constexpr size_t kLeastByErf = 4;
 
 // What `value` is a product of by a number; `value` where it is none.
 ValueId WithoutNumber(const Graph& graph, ValueId value) {
@@ -28,9 +31,12 @@ ValueId WithoutNumber(const Graph& graph, ValueId value) {
 }
 
 // The values of which the product can be GELU: a factor of it, or what one is a multiple of, which
-// the other factor is made of, too.
+// the other factor is made of, too. If the product is only a multiple, that of what it multiplies.
 std::vector<ValueId> Arguments(const Graph& graph, NodeId product) {
   std::vector<ValueId> arguments;
+  const NodeId inner =
+      ProducerIs(graph, WithoutNumber(graph, graph.node(product).outputs[0]), "MUL");
+  if (inner != kNone) product = inner;
   for (const ValueId factor : graph.node(product).inputs) {
     for (const ValueId x : {factor, WithoutNumber(graph, factor)}) {
       if (graph.consumers(x).size() > 1) arguments.push_back(x);
@@ -39,10 +45,14 @@ std::vector<ValueId> Arguments(const Graph& graph, NodeId product) {
   return arguments;
 }
 
-// What falls off as erfc does is an exponential somewhere. A chain of 400 other functions would be
-// asked about 80 times, and open in 28 ms instead of 10.
-bool HasExponential(const Graph& graph, const Region& region) {
-  return std::ranges::any_of(region.nodes, [&](NodeId id) { return Is(graph, id, "EXP"); });
+// What falls off as erfc does is an exponential somewhere, if it is not erf itself. A chain of 400
+// other functions would be asked about 80 times, and open in 28 ms instead of 10.
+bool MayBeGelu(const Graph& graph, const Region& region) {
+  const auto has = [&](std::string_view name) {
+    return std::ranges::any_of(region.nodes, [&](NodeId id) { return Is(graph, id, name); });
+  };
+  const size_t nodes = region.nodes.size();
+  return (nodes >= kLeastSpelledOut && has("EXP")) || (nodes >= kLeastByErf && has("FlexErf"));
 }
 
 // From -8 to 8 in steps that no polynomial changes at, and further with growing steps: GELU is x or
@@ -81,7 +91,7 @@ bool GivesGelu(const Graph& graph, const Region& region) {
 }  // namespace
 
 bool RecognizeGeluByValues(Graph& graph, NodeId id, RewriteContext& context) {
-  // x erfc(-x / sqrt 2) / 2 ends with a product by x, or by a multiple of it.
+  // x erfc(-x / sqrt 2) / 2 ends with a product by x, a multiple of it, or a number.
   if (!IsBare(graph, id, "MUL") || !NothingFollows(graph.node(id))) return false;
   if (!IsFloat(graph, graph.node(id).outputs[0])) return false;
   const std::vector<ValueId> arguments = Arguments(graph, id);
@@ -89,9 +99,9 @@ bool RecognizeGeluByValues(Graph& graph, NodeId id, RewriteContext& context) {
   RegionFinder finder(graph, id);
   while (finder.Next(kMostNodes)) {
     Region region = finder.region();
-    if (region.nodes.size() < kLeastNodes || !IsFloat(graph, region.root)) continue;
+    if (!IsFloat(graph, region.root)) continue;
     if (std::ranges::find(arguments, region.root) == arguments.end()) continue;
-    if (!HasExponential(graph, region)) continue;
+    if (!MayBeGelu(graph, region)) continue;
     SortRegion(graph, &region);
     if (!GivesGelu(graph, region)) continue;
     return ReplacePattern(graph, id, DyingNodes(graph, region), MakeNode("GELU", {region.root}),

@@ -10,6 +10,7 @@ namespace {
 // The DEQUANTIZEs that make all float inputs of a node that selects from integers of one kind.
 struct Sources {
   std::vector<NodeId> nodes;
+  bool own = true;     // nobody else reads what they make
   TensorInfo integer;  // type and quantization
 };
 
@@ -25,8 +26,9 @@ std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
   Sources sources;
   for (ValueId v : node.inputs) {
     if (!IsFloat(graph, v)) continue;
-    const NodeId id = OwnProducerIs(graph, v, "DEQUANTIZE");
+    const NodeId id = ProducerIs(graph, v, "DEQUANTIZE");
     if (id == kNone) return std::nullopt;
+    sources.own = sources.own && OwnProducerIs(graph, v, "DEQUANTIZE") != kNone;
     const TensorInfo& info = graph.value(graph.node(id).inputs[0]).info;
     if (sources.nodes.empty()) sources.integer = info;
     if (!Fits(info) || info.type != sources.integer.type ||
@@ -39,11 +41,13 @@ std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
   return sources;
 }
 
-// Whether all that comes of the value is quantized again.
-bool EndsInQuantize(const Graph& graph, ValueId value) {
+// Whether all that comes of the value is quantized to `type` again: of bytes, what stands between
+// becomes a table where there are vectors.
+bool EndsInQuantize(const Graph& graph, ValueId value, DataType type) {
   for (NodeId id = graph.SingleConsumer(value); id != kNone; id = graph.SingleConsumer(value)) {
     const Node& node = graph.node(id);
-    if (node.op->name == "QUANTIZE") return true;
+    const TensorInfo& info = graph.value(node.outputs[0]).info;
+    if (node.op->name == "QUANTIZE") return info.type == type && Fits(info);
     const bool flows = node.op->selects || (node.op->elementwise && node.inputs.size() == 1);
     if (!flows || node.outputs.size() != 1) return false;
     value = node.outputs[0];
@@ -52,12 +56,19 @@ bool EndsInQuantize(const Graph& graph, ValueId value) {
 }
 
 // Whether no more is dequantized than before, or what is will be quantized again.
-bool Repays(const Graph& graph, const Node& node) {
+bool Repays(const Graph& graph, const Node& node, const Sources& sources, Isa isa) {
   int64_t from = 0, to = 0;
   for (ValueId v : node.inputs) from += IsFloat(graph, v) ? graph.value(v).info.elements() : 0;
   for (ValueId v : node.outputs) to += graph.value(v).info.elements();
-  return to <= from ||
-         std::ranges::all_of(node.outputs, [&](ValueId v) { return EndsInQuantize(graph, v); });
+  if (sources.own && to <= from) return true;
+  if (!sources.own && (!IsByte(sources.integer) || !isa.has_vectors())) return false;
+  return std::ranges::all_of(
+      node.outputs, [&](ValueId v) { return EndsInQuantize(graph, v, sources.integer.type); });
+}
+
+bool NobodyReads(const Graph& graph, const Node& dequantize) {
+  const ValueId floats = dequantize.outputs[0];
+  return graph.consumers(floats).empty() && !graph.value(floats).observed;
 }
 
 TensorInfo AsInteger(TensorInfo info, const Sources& sources) {
@@ -80,7 +91,7 @@ kernels::OpDescription OnIntegers(const Graph& graph, NodeId id, const Sources& 
 
 bool SinkDequantize(Graph& graph, NodeId id, RewriteContext& context) {
   const std::optional<Sources> sources = SourcesOf(graph, graph.node(id));
-  if (!sources || !Repays(graph, graph.node(id))) return false;
+  if (!sources || !Repays(graph, graph.node(id), *sources, context.isa())) return false;
   if (!context.AcceptsInsteadOf(graph.Describe(id), OnIntegers(graph, id, *sources))) return false;
   Node selection = graph.node(id);
   std::vector<NodeId> replaced = sources->nodes;
@@ -107,7 +118,9 @@ bool SinkDequantize(Graph& graph, NodeId id, RewriteContext& context) {
   graph.Replace(id, std::move(behind.back()));
   behind.pop_back();
   for (Node& dequantize : behind) graph.InsertBefore(id, std::move(dequantize));
-  for (NodeId source : sources->nodes) graph.Remove(source);
+  for (NodeId source : sources->nodes) {
+    if (graph.alive(source) && NobodyReads(graph, graph.node(source))) graph.Remove(source);
+  }
   return true;
 }
 

@@ -132,6 +132,16 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
 
 }  // namespace
 
+// TensorFlow's, which converters leave in a model where TFLite has none.
+const OperatorDef& FlexErfOperator() {
+  static const OperatorDef kDef = MakeUnary("FlexErf", -1, {});
+  return kDef;
+}
+const OperatorDef& FlexSoftsignOperator() {
+  static const OperatorDef kDef = MakeUnary("FlexSoftsign", -1, {});
+  return kDef;
+}
+
 #define FUSELITE_UNARY(Name, NAME, ...)                                          \
   const OperatorDef& Name##Operator() {                                          \
     static const OperatorDef kDef =                                              \

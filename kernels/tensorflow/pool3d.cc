@@ -1,0 +1,157 @@
+#include "kernels/tensorflow/pool3d.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/make_kernel.h"
+#include "kernels/shape_rules.h"
+#include "kernels/tensorflow/node_def.h"
+
+namespace fuselite::kernels {
+namespace {
+
+constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
+
+Status InferPool3D(OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  if (in.rank() != 5) return InvalidArgument("input ", in, " must have 5 dimensions");
+  FUSELITE_ASSIGN_OR_RETURN(const Pool3DWindow window, ResolvePool3D(op));
+  const auto& [y, x] = window.image;
+  return SetOutput(op, 0, DataType::kFloat32,
+                   Shape({in[0], window.depth.output, y.output, x.output, in[4]}));
+}
+
+// The positions of the input that a window covers.
+struct Range {
+  Range(const WindowAxis& axis, int64_t position)
+      : begin(std::max(axis.start(static_cast<int32_t>(position)), 0)),
+        end(std::min(axis.start(static_cast<int32_t>(position)) + axis.filter, axis.input)) {}
+  int64_t begin, end;
+};
+
+// Unit: one element of the output's volume, all of its channels.
+class Pool3D {
+ public:
+  Pool3D(const OpDescription& op, const Pool3DWindow& window)
+      : window_(window), channels_(op.inputs[0].shape[4]), maxima_(TakesMaxima(*op.op)) {}
+
+  void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
+    const auto& [y, x] = window_.image;
+    for (int64_t unit = begin; unit < end; ++unit) {
+      auto* const out = static_cast<float*>(args.outputs[0]) + unit * channels_;
+      const int64_t line = unit / x.output, plane = line / y.output;
+      const Range depth(window_.depth, plane % window_.depth.output);
+      const Range rows(y, line % y.output), columns(x, unit % x.output);
+      const int64_t volume = plane / window_.depth.output * window_.depth.input;
+      std::fill_n(out, channels_, maxima_ ? -std::numeric_limits<float>::infinity() : 0.0f);
+      for (int64_t d = depth.begin; d < depth.end; ++d) {
+        for (int64_t h = rows.begin; h < rows.end; ++h) {
+          const int64_t row = ((volume + d) * y.input + h) * x.input;
+          for (int64_t w = columns.begin; w < columns.end; ++w) {
+            Take(static_cast<const float*>(args.inputs[0]) + (row + w) * channels_, out);
+          }
+        }
+      }
+      if (maxima_) continue;
+      const auto taps = static_cast<float>((depth.end - depth.begin) * (rows.end - rows.begin) *
+                                           (columns.end - columns.begin));
+      for (int64_t c = 0; c < channels_; ++c) out[c] /= taps;
+    }
+  }
+
+ private:
+  void Take(const float* x, float* out) const {
+    if (maxima_) {
+      for (int64_t c = 0; c < channels_; ++c) out[c] = std::max(out[c], x[c]);
+    } else {
+      for (int64_t c = 0; c < channels_; ++c) out[c] += x[c];
+    }
+  }
+
+  Pool3DWindow window_;
+  int64_t channels_;
+  bool maxima_;
+};
+
+int64_t Taps(const OpDescription& op) {
+  const auto& p = op.params.as<Pool3DParams>();
+  return int64_t{p.filter[0]} * p.filter[1] * p.filter[2];
+}
+
+Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
+  if (!op.tail.empty()) return Unsupported("pools of volumes take no fused tail");
+  FUSELITE_RETURN_IF_ERROR(RequireDense(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Pool3DWindow window, ResolvePool3D(op));
+  const int64_t channels = op.inputs[0].shape[4];
+  const int64_t units = channels == 0 ? 0 : op.outputs[0].elements() / channels;
+  return MakeKernel(TakesMaxima(*op.op) ? "max_pool3d f32 reference" : "avg_pool3d f32 reference",
+                    {.units = units, .grain = GrainFor(Taps(op) * channels)}, Pool3D(op, window));
+}
+
+constexpr Candidate kCandidates[] = {{"reference", Build}};
+
+OperatorDef MakePool3D(std::string_view name) {
+  OperatorDef def;
+  def.name = name;
+  def.params_bytes = sizeof(Pool3DParams);
+  def.types = kTypes;
+  def.limits = "rank 5, NDHWC";
+  def.infer = InferPool3D;
+  def.candidates = kCandidates;
+  def.cost = [](const OpDescription& op) {
+    return static_cast<double>(op.outputs[0].elements()) * static_cast<double>(Taps(op));
+  };
+  def.samples = SampleRule::kApart;
+  return def;
+}
+
+}  // namespace
+
+Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
+  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> filter, ReadSpatial(node, "ksize", 3));
+  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> stride, ReadSpatial(node, "strides", 3));
+  if (node.Text("data_format").value_or("NDHWC") != "NDHWC") {
+    return Unsupported("does not take another order of dimensions than NDHWC");
+  }
+  auto& to = *static_cast<Pool3DParams*>(params);
+  FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
+  std::ranges::copy(filter, to.filter);
+  std::ranges::copy(stride, to.stride);
+  return Status();
+}
+
+Result<Pool3DWindow> ResolvePool3D(const OpDescription& op) {
+  const auto& p = op.params.as<Pool3DParams>();
+  const Shape& in = op.inputs[0].shape;
+  Pool3DWindow result;
+  WindowRequest request{.input_h = in[1],
+                        .input_w = 1,
+                        .filter_h = p.filter[0],
+                        .stride_h = p.stride[0],
+                        .padding = p.padding};
+  FUSELITE_ASSIGN_OR_RETURN(const Window depth, ResolveWindow(request));
+  result.depth = depth.y;
+  request = {.input_h = in[2],
+             .input_w = in[3],
+             .filter_h = p.filter[1],
+             .filter_w = p.filter[2],
+             .stride_h = p.stride[1],
+             .stride_w = p.stride[2],
+             .padding = p.padding};
+  FUSELITE_ASSIGN_OR_RETURN(result.image, ResolveWindow(request));
+  return result;
+}
+
+bool TakesMaxima(const OperatorDef& op) { return op.name == "FlexMaxPool3D"; }
+
+const OperatorDef& FlexMaxPool3DOperator() {
+  static const OperatorDef kDef = MakePool3D("FlexMaxPool3D");
+  return kDef;
+}
+const OperatorDef& FlexAvgPool3DOperator() {
+  static const OperatorDef kDef = MakePool3D("FlexAvgPool3D");
+  return kDef;
+}
+
+}  // namespace fuselite::kernels

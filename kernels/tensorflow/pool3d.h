@@ -1,0 +1,28 @@
+// FlexMaxPool3D and FlexAvgPool3D, TensorFlow's pools of volumes: NDHWC, float32, padding left out
+// of every window.
+#pragma once
+
+#include "kernels/operator.h"
+#include "kernels/window.h"
+
+namespace fuselite::kernels {
+
+struct Pool3DParams {
+  Padding padding;
+  int32_t filter[3], stride[3];  // depth, height, width
+};
+
+// Reads TensorFlow's attributes `ksize`, `strides`, `padding` and `data_format`.
+Status ReadPool3DOptions(std::span<const std::byte> options, void* params);
+
+// The windows along depth, height and width of an input of 5 dimensions.
+struct Pool3DWindow {
+  WindowAxis depth;
+  Window image;
+};
+Result<Pool3DWindow> ResolvePool3D(const OpDescription& op);
+
+// Whether the operator takes maxima, not means.
+bool TakesMaxima(const OperatorDef& op);
+
+}  // namespace fuselite::kernels
