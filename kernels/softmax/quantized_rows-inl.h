@@ -12,6 +12,7 @@
 
 #include <algorithm>
 
+#include "kernels/movement/matrix_transpose-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/row_bytes-inl.h"
@@ -89,17 +90,47 @@ HWY_INLINE void StoreRow(T* y, size_t n, size_t room, F f) {
 // A few rows alone are no faster with others beside them that are not there.
 HWY_INLINE bool AreNarrow(int64_t n, int64_t rows) { return n <= kRowsTogether && rows > 4; }
 
+using RowBytes = hn::FixedTag<uint8_t, kRowsTogether>;
+
+// kRowsTogether vectors of as many bytes, the first of which are read: load(i) and store(i, v) are
+// rows here and columns there.
+template <class Load, class Store>
+HWY_INLINE void TurnBytes(Load load, Store store) {
+  hn::Vec<RowBytes> v[kRowsTogether];
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kRowsTogether; ++i) v[i] = load(i);
+  TransposeBlocks(RowBytes(), v);
+#pragma GCC unroll 16
+  for (int64_t i = 0; i < kRowsTogether; ++i) store(i, v[i]);
+}
+
+// Rows of fewer bytes are moved one by one: turning all of 16 repays from half of them on.
+HWY_INLINE bool RepaysTurning(int64_t n, size_t element) {
+  return element == 1 && 2 * n >= kRowsTogether;
+}
+
 // How far each element is below its row's largest, as columns. Rows that are not there repeat the
 // last one.
 template <class T>
 HWY_INLINE void LoadBelowLargest(const T* in, int64_t pitch, int64_t rows, int64_t n,
                                  uint8_t* below) {
   const hn::FixedTag<T, kRowsTogether> d;
-  const hn::FixedTag<uint8_t, kRowsTogether> du;
+  const RowBytes du;
   T* const columns = reinterpret_cast<T*>(below);
-  for (int64_t r = 0; r < kRowsTogether; ++r) {
-    const T* x = in + std::min(r, rows - 1) * pitch;
-    for (int64_t c = 0; c < n; ++c) columns[c * kRowsTogether + r] = x[c];
+  if (RepaysTurning(n, sizeof(T))) {
+    const int64_t end = (rows - 1) * pitch + n;
+    const auto load = [&](int64_t i) HWY_ATTR {
+      const int64_t at = std::min(i, rows - 1) * pitch;
+      const auto* const x = reinterpret_cast<const uint8_t*>(in + at);
+      return at + kRowsTogether <= end ? hn::LoadU(du, x) : LoadPartial(du, x, n);
+    };
+    TurnBytes(load,
+              [&](int64_t c, auto v) HWY_ATTR { hn::Store(v, du, below + c * kRowsTogether); });
+  } else {
+    for (int64_t r = 0; r < kRowsTogether; ++r) {
+      const T* x = in + std::min(r, rows - 1) * pitch;
+      for (int64_t c = 0; c < n; ++c) columns[c * kRowsTogether + r] = x[c];
+    }
   }
   auto largest = hn::Load(d, columns);
   for (int64_t c = 1; c < n; ++c) {
@@ -126,8 +157,22 @@ HWY_INLINE V32 SumOfColumns(const int32_t* exps, int64_t n) {
   return sum;
 }
 
+// The columns behind the n-th, which may hold anything, are read, too.
 template <class T>
 HWY_INLINE void StoreColumns(const T* columns, int64_t n, T* out, int64_t pitch, int64_t rows) {
+  if (RepaysTurning(n, sizeof(T))) {
+    const RowBytes du;
+    // What is written behind a row is written again with the next ones.
+    const int64_t whole = pitch == n ? rows * n - kRowsTogether : -1;
+    const auto store = [&](int64_t r, auto v) HWY_ATTR {
+      if (r >= rows) return;
+      auto* const y = reinterpret_cast<uint8_t*>(out + r * pitch);
+      r* pitch <= whole ? hn::StoreU(v, du, y) : StorePartial(v, du, y, n);
+    };
+    const auto* const bytes = reinterpret_cast<const uint8_t*>(columns);
+    return TurnBytes([&](int64_t c) HWY_ATTR { return hn::Load(du, bytes + c * kRowsTogether); },
+                     store);
+  }
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < n; ++c) out[r * pitch + c] = columns[c * kRowsTogether + r];
   }
