@@ -46,6 +46,15 @@ const kernels::OperatorDef* FindBuiltin(const TfLiteRegistration& registration) 
              : kernels::FindOperator(registration.builtin_code);
 }
 
+// TensorFlow's own operators, which converters leave where TFLite has none, have a prefix.
+const char* WhyMissing(const TfLiteRegistration& registration) {
+  const char* const name = registration.custom_name;
+  const bool tensorflows = registration.builtin_code == kTfLiteBuiltinCustom && name != nullptr &&
+                           std::string_view(name).starts_with("Flex");
+  return tensorflows ? "TensorFlow's operator is not implemented; the host needs its Flex delegate"
+                     : "the operator is not implemented";
+}
+
 Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator& custom,
                            ImportedNode& imported) {
   if (node.custom_initial_data == nullptr || node.custom_initial_data_size < 0) {
@@ -85,7 +94,7 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
   }
   const kernels::CustomOperator* const custom = FindCustom(registration);
   imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
-  if (imported.op == nullptr) return Unsupported("the operator is not implemented");
+  if (imported.op == nullptr) return Unsupported(WhyMissing(registration));
   if (imported.op->candidates.empty()) {
     return Unsupported(
         "its state or its strings are the host's; it runs in fuselite's own interpreter, too");

@@ -80,6 +80,17 @@ def test_litert_alone_refuses_them(tmp_path):
         litert.Interpreter(str(path)).allocate_tensors()
 
 
+def test_the_verdict_names_what_others_need(tmp_path, load_delegate):
+    graph = graphs.Graph()
+    x = graph.input((4,))
+    path, explain = tmp_path / "model.tflite", tmp_path / "explain.json"
+    path.write_bytes(graph.build([graph.op("FlexAtan", [x], x.shape, custom_options=node_def("Atan"))]))
+    with pytest.raises(RuntimeError, match="Select TensorFlow op"):
+        running.delegated(path, load_delegate(explain_file=explain))
+    [node] = running.explanation(explain)["nodes"]
+    assert node["reason"] == "TensorFlow's operator is not implemented; the host needs its Flex delegate"
+
+
 def test_softsign(load_delegate, delegate_path, tmp_path):
     graph = graphs.Graph()
     x = graph.input((2, 7))
