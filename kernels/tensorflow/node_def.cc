@@ -15,14 +15,16 @@ constexpr uint32_t kList = 1, kText = 2, kInteger = 3, kFlag = 5;
 
 std::string_view ViewOf(protozero::data_view view) { return {view.data(), view.size()}; }
 
+using Wire = protozero::pbf_wire_type;
+
 // The field `tag` of an AttrValue by `read`, which is called for each of its parts; nullopt where
 // there is none, or bytes that are none.
 template <class T, class Read>
-std::optional<T> ReadField(std::string_view value, uint32_t tag, Read read) {
+std::optional<T> ReadField(std::string_view value, uint32_t tag, Wire wire, Read read) {
   std::optional<T> found;
   try {
     protozero::pbf_reader reader(value.data(), value.size());
-    while (reader.next(tag)) {
+    while (reader.next(tag, wire)) {
       if (!found) found.emplace();
       read(reader, *found);
     }
@@ -36,12 +38,14 @@ std::optional<T> ReadField(std::string_view value, uint32_t tag, Read read) {
 void ReadList(protozero::pbf_reader& value, std::vector<int64_t>& integers) {
   protozero::pbf_reader list = value.get_message();
   while (list.next(kInteger)) {
-    if (list.wire_type() == protozero::pbf_wire_type::varint) {
+    if (list.wire_type() == Wire::varint) {
       integers.push_back(list.get_int64());
-      continue;
+    } else if (list.wire_type() == Wire::length_delimited) {
+      const auto packed = list.get_packed_int64();
+      integers.insert(integers.end(), packed.begin(), packed.end());
+    } else {
+      list.skip();
     }
-    const auto packed = list.get_packed_int64();
-    integers.insert(integers.end(), packed.begin(), packed.end());
   }
 }
 
@@ -64,17 +68,18 @@ Result<NodeDef> NodeDef::Read(std::span<const std::byte> options) {
   NodeDef node;
   try {
     protozero::pbf_reader reader(bytes.data(), bytes.size());
-    while (reader.next(kAttribute)) {
+    while (reader.next(kAttribute, Wire::length_delimited)) {
       protozero::pbf_reader entry = reader.get_message();
       std::string_view key, value;
       while (entry.next()) {
-        if (entry.tag() == kKey) {
-          key = ViewOf(entry.get_view());
-        } else if (entry.tag() == kValue) {
-          value = ViewOf(entry.get_view());
-        } else {
+        if (entry.wire_type() != Wire::length_delimited) {
           entry.skip();
+          continue;
         }
+        const uint32_t tag = entry.tag();
+        const std::string_view view = ViewOf(entry.get_view());
+        if (tag == kKey) key = view;
+        if (tag == kValue) value = view;
       }
       node.values_[key] = value;
     }
@@ -91,24 +96,25 @@ std::string_view NodeDef::ValueOf(std::string_view attribute) const {
 }
 
 std::optional<std::vector<int64_t>> NodeDef::Integers(std::string_view attribute) const {
-  return ReadField<std::vector<int64_t>>(ValueOf(attribute), kList, ReadList);
+  return ReadField<std::vector<int64_t>>(ValueOf(attribute), kList, Wire::length_delimited,
+                                         ReadList);
 }
 
 std::optional<int64_t> NodeDef::Integer(std::string_view attribute) const {
   return ReadField<int64_t>(
-      ValueOf(attribute), kInteger,
+      ValueOf(attribute), kInteger, Wire::varint,
       [](protozero::pbf_reader& value, int64_t& integer) { integer = value.get_int64(); });
 }
 
 std::optional<std::string_view> NodeDef::Text(std::string_view attribute) const {
-  return ReadField<std::string_view>(ValueOf(attribute), kText,
+  return ReadField<std::string_view>(ValueOf(attribute), kText, Wire::length_delimited,
                                      [](protozero::pbf_reader& value, std::string_view& text) {
                                        text = ViewOf(value.get_view());
                                      });
 }
 
 std::optional<bool> NodeDef::Flag(std::string_view attribute) const {
-  return ReadField<bool>(ValueOf(attribute), kFlag,
+  return ReadField<bool>(ValueOf(attribute), kFlag, Wire::varint,
                          [](protozero::pbf_reader& value, bool& flag) { flag = value.get_bool(); });
 }
 
