@@ -212,22 +212,11 @@ bool IsConv3DTransposed(const OpDescription& op) {
 Result<Window3D> ResolveConv3D(const OpDescription& op, const Shape& volume) {
   const auto& p = op.params.as<Conv3DParams>();
   const Shape& filter = op.inputs[1].shape;
-  FUSELITE_ASSIGN_OR_RETURN(const Window plane, ResolveWindow({.input_h = volume[2],
-                                                               .input_w = volume[3],
-                                                               .filter_h = filter[1],
-                                                               .filter_w = filter[2],
-                                                               .stride_h = p.stride_h,
-                                                               .stride_w = p.stride_w,
-                                                               .dilation_h = p.dilation_h,
-                                                               .dilation_w = p.dilation_w,
-                                                               .padding = p.padding}));
-  FUSELITE_ASSIGN_OR_RETURN(const Window depth, ResolveWindow({.input_h = volume[1],
-                                                               .input_w = 1,
-                                                               .filter_h = filter[0],
-                                                               .stride_h = p.stride_d,
-                                                               .dilation_h = p.dilation_d,
-                                                               .padding = p.padding}));
-  return Window3D{{depth.y, plane.y, plane.x}};
+  return ResolveWindow3D({.input = {volume[1], volume[2], volume[3]},
+                          .filter = {filter[0], filter[1], filter[2]},
+                          .stride = {p.stride_d, p.stride_h, p.stride_w},
+                          .dilation = {p.dilation_d, p.dilation_h, p.dilation_w},
+                          .padding = p.padding});
 }
 
 const OperatorDef& Conv3DOperator() {

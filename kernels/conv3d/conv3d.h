@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/operator.h"
-#include "kernels/window.h"
+#include "kernels/window3d.h"
 
 namespace fuselite::kernels {
 
@@ -15,14 +15,10 @@ struct Conv3DParams {
   int32_t dilation_d, dilation_w, dilation_h;
 };
 
-// Windows of the filter over a volume: depth, height and width.
-struct Window3D {
-  WindowAxis axes[3];
-};
-
 bool IsConv3DTransposed(const OpDescription& op);
 
-// Over `volume` [n, d, h, w, c]: the input, or the output of the transposed form.
+// The filter's windows over `volume` [n, d, h, w, c]: the input, or the output of the transposed
+// form.
 Result<Window3D> ResolveConv3D(const OpDescription& op, const Shape& volume);
 
 }  // namespace fuselite::kernels

@@ -68,11 +68,13 @@ Status InferInterpolation(OpDescription& op) {
   return InferResize(op);
 }
 
+float ResizeScale(int32_t in, int32_t out, bool align_corners) {
+  return align_corners && out > 1 ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
+                                  : static_cast<float>(in) / static_cast<float>(out);
+}
+
 std::vector<Tap> BilinearTaps(int32_t in, int32_t out, ResizeParams params) {
-  float scale = static_cast<float>(in) / static_cast<float>(out);
-  if (params.align_corners && out > 1) {
-    scale = static_cast<float>(in - 1) / static_cast<float>(out - 1);
-  }
+  const float scale = ResizeScale(in, out, params.align_corners);
   std::vector<Tap> taps(out);
   for (int32_t o = 0; o < out; ++o) {
     const auto position = static_cast<float>(o);
@@ -104,9 +106,7 @@ std::vector<FixedTap> FixedBilinearTaps(int32_t in, int32_t out, ResizeParams pa
 }
 
 std::vector<int32_t> NearestTaps(int32_t in, int32_t out, ResizeParams params) {
-  const float scale = params.align_corners && out > 1
-                          ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-                          : static_cast<float>(in) / static_cast<float>(out);
+  const float scale = ResizeScale(in, out, params.align_corners);
   const float offset = params.half_pixel_centers ? 0.5f : 0.0f;
   std::vector<int32_t> taps(out);
   for (int32_t o = 0; o < out; ++o) {

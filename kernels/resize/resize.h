@@ -40,6 +40,9 @@ struct ResizeShape {
 Status InferInterpolation(OpDescription& op);
 Status InferResize(OpDescription& op);
 
+// Input pixels for each output pixel.
+float ResizeScale(int32_t in, int32_t out, bool align_corners);
+
 // One coordinate's interpolation: between `low` and `high` with the weight `t` for `high`. At the
 // edges of half-pixel sampling t leaves [0, 1] with low == high, as TFLite has it.
 struct Tap {

@@ -85,9 +85,7 @@ constexpr Candidate kCandidates[] = {{"highway", BuildBicubicHighway},
 }  // namespace
 
 std::vector<CubicTaps> CubicTapsOf(int32_t in, int32_t out, ResizeParams params) {
-  const float scale = params.align_corners && out > 1
-                          ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-                          : static_cast<float>(in) / static_cast<float>(out);
+  const float scale = ResizeScale(in, out, params.align_corners);
   std::vector<CubicTaps> taps(out);
   for (int32_t o = 0; o < out; ++o) {
     const auto position = static_cast<float>(o);

@@ -15,10 +15,10 @@ constexpr TypeRow kTypes[] = {{{DataType::kFloat32}, DataType::kFloat32}};
 Status InferPool3D(OpDescription& op) {
   const Shape& in = op.inputs[0].shape;
   if (in.rank() != 5) return InvalidArgument("input ", in, " must have 5 dimensions");
-  FUSELITE_ASSIGN_OR_RETURN(const Pool3DWindow window, ResolvePool3D(op));
-  const auto& [y, x] = window.image;
+  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, ResolvePool3D(op));
+  const auto& [depth, y, x] = window.axes;
   return SetOutput(op, 0, DataType::kFloat32,
-                   Shape({in[0], window.depth.output, y.output, x.output, in[4]}));
+                   Shape({in[0], depth.output, y.output, x.output, in[4]}));
 }
 
 // The positions of the input that a window covers.
@@ -32,17 +32,17 @@ struct Range {
 // Unit: one element of the output's volume, all of its channels.
 class Pool3D {
  public:
-  Pool3D(const OpDescription& op, const Pool3DWindow& window)
+  Pool3D(const OpDescription& op, const Window3D& window)
       : window_(window), channels_(op.inputs[0].shape[4]), maxima_(TakesMaxima(*op.op)) {}
 
   void operator()(const KernelArgs& args, int64_t begin, int64_t end) const {
-    const auto& [y, x] = window_.image;
+    const auto& [z, y, x] = window_.axes;
     for (int64_t unit = begin; unit < end; ++unit) {
       auto* const out = static_cast<float*>(args.outputs[0]) + unit * channels_;
       const int64_t line = unit / x.output, plane = line / y.output;
-      const Range depth(window_.depth, plane % window_.depth.output);
+      const Range depth(z, plane % z.output);
       const Range rows(y, line % y.output), columns(x, unit % x.output);
-      const int64_t volume = plane / window_.depth.output * window_.depth.input;
+      const int64_t volume = plane / z.output * z.input;
       std::fill_n(out, channels_, maxima_ ? -std::numeric_limits<float>::infinity() : 0.0f);
       for (int64_t d = depth.begin; d < depth.end; ++d) {
         for (int64_t h = rows.begin; h < rows.end; ++h) {
@@ -68,7 +68,7 @@ class Pool3D {
     }
   }
 
-  Pool3DWindow window_;
+  Window3D window_;
   int64_t channels_;
   bool maxima_;
 };
@@ -81,7 +81,7 @@ int64_t Taps(const OpDescription& op) {
 Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContext&) {
   if (!op.tail.empty()) return Unsupported("pools of volumes take no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
-  FUSELITE_ASSIGN_OR_RETURN(const Pool3DWindow window, ResolvePool3D(op));
+  FUSELITE_ASSIGN_OR_RETURN(const Window3D window, ResolvePool3D(op));
   const int64_t channels = op.inputs[0].shape[4];
   const int64_t units = channels == 0 ? 0 : op.outputs[0].elements() / channels;
   return MakeKernel(TakesMaxima(*op.op) ? "max_pool3d f32 reference" : "avg_pool3d f32 reference",
@@ -121,26 +121,13 @@ Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
   return Status();
 }
 
-Result<Pool3DWindow> ResolvePool3D(const OpDescription& op) {
+Result<Window3D> ResolvePool3D(const OpDescription& op) {
   const auto& p = op.params.as<Pool3DParams>();
   const Shape& in = op.inputs[0].shape;
-  Pool3DWindow result;
-  WindowRequest request{.input_h = in[1],
-                        .input_w = 1,
-                        .filter_h = p.filter[0],
-                        .stride_h = p.stride[0],
-                        .padding = p.padding};
-  FUSELITE_ASSIGN_OR_RETURN(const Window depth, ResolveWindow(request));
-  result.depth = depth.y;
-  request = {.input_h = in[2],
-             .input_w = in[3],
-             .filter_h = p.filter[1],
-             .filter_w = p.filter[2],
-             .stride_h = p.stride[1],
-             .stride_w = p.stride[2],
-             .padding = p.padding};
-  FUSELITE_ASSIGN_OR_RETURN(result.image, ResolveWindow(request));
-  return result;
+  return ResolveWindow3D({.input = {in[1], in[2], in[3]},
+                          .filter = {p.filter[0], p.filter[1], p.filter[2]},
+                          .stride = {p.stride[0], p.stride[1], p.stride[2]},
+                          .padding = p.padding});
 }
 
 bool TakesMaxima(const OperatorDef& op) { return op.name == "FlexMaxPool3D"; }

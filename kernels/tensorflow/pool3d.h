@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernels/operator.h"
-#include "kernels/window.h"
+#include "kernels/window3d.h"
 
 namespace fuselite::kernels {
 
@@ -15,12 +15,8 @@ struct Pool3DParams {
 // Reads TensorFlow's attributes `ksize`, `strides`, `padding` and `data_format`.
 Status ReadPool3DOptions(std::span<const std::byte> options, void* params);
 
-// The windows along depth, height and width of an input of 5 dimensions.
-struct Pool3DWindow {
-  WindowAxis depth;
-  Window image;
-};
-Result<Pool3DWindow> ResolvePool3D(const OpDescription& op);
+// The windows on an input of 5 dimensions.
+Result<Window3D> ResolvePool3D(const OpDescription& op);
 
 // Whether the operator takes maxima, not means.
 bool TakesMaxima(const OperatorDef& op);

@@ -93,13 +93,12 @@ double PooledValue(const OpTester& tester, const TestTensor& x, int64_t i) {
   const bool maxima = tester.op.op->name == "FlexMaxPool3D";
   const auto& filter = tester.op.params.as<Pool3DParams>().filter;
   const Shape &in = tester.op.inputs[0].shape, &out = tester.op.outputs[0].shape;
-  const Pool3DWindow window = *ResolvePool3D(tester.op);
-  const WindowAxis axes[] = {window.depth, window.image.y, window.image.x};
+  const Window3D window = *ResolvePool3D(tester.op);
   const int64_t channel = i % out[4];
   int32_t start[3];
   i /= out[4];
   for (int d = 2; d >= 0; i /= out[d-- + 1]) {
-    start[d] = axes[d].start(static_cast<int32_t>(i % out[d + 1]));
+    start[d] = window.axes[d].start(static_cast<int32_t>(i % out[d + 1]));
   }
   double total = maxima ? -INFINITY : 0;
   int taps = 0;
