@@ -79,7 +79,7 @@ class Bicubic {
   std::vector<CubicTaps> ys_, xs_;
 };
 
-constexpr Candidate kCandidates[] = {{"highway", BuildBicubicHighway},
+constexpr Candidate kCandidates[] = {{"highway", PlanBicubicHighway},
                                      {"reference", BuildBicubicReference}};
 
 }  // namespace

@@ -26,6 +26,6 @@ std::vector<CubicTaps> CubicTapsOf(int32_t in, int32_t out, ResizeParams params)
 
 Result<std::unique_ptr<Kernel>> BuildBicubicReference(const OpDescription&, const BuildContext&);
 // The same sums in the same order, but for fused multiply-adds.
-Result<std::unique_ptr<Kernel>> BuildBicubicHighway(const OpDescription&, const BuildContext&);
+Result<KernelPlan> PlanBicubicHighway(const OpDescription&, const PlanContext&);
 
 }  // namespace fuselite::kernels

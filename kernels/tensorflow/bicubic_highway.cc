@@ -2,6 +2,7 @@
 // output finds the four that it is made of.
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "kernels/make_kernel.h"
 #include "kernels/shape_rules.h"
@@ -101,28 +102,31 @@ void RepeatEdges(float* row, int64_t width, int64_t channels) {
   }
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Kernel>> BuildBicubicHighway(const OpDescription& op,
-                                                    const BuildContext& context) {
+// `ready`: with what it takes from `op` for each element of a row; a draft is without.
+Result<std::unique_ptr<Kernel>> MakeBicubic(const OpDescription& op, Isa isa, bool ready) {
   constexpr auto kRows = FUSELITE_SIMD_TABLE(JoinRows);
   constexpr auto kColumns = FUSELITE_SIMD_TABLE(JoinColumns);
-  FUSELITE_ASSIGN_OR_RETURN(auto* const join_rows, kRows.Require(context.isa));
-  FUSELITE_ASSIGN_OR_RETURN(auto* const join_columns, kColumns.Require(context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const join_rows, kRows.Require(isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const join_columns, kColumns.Require(isa));
   if (!op.tail.empty()) return Unsupported("FlexResizeBicubic takes no fused tail");
   FUSELITE_RETURN_IF_ERROR(RequireDense(op));
   const ResizeShape shape(op);
   const int64_t joined = (shape.in_w + 2 * kBeyond) * shape.channels;
   if (joined > INT32_MAX) return Unsupported("does not take rows of 2^31 elements and more");
   const auto& params = op.params.as<ResizeParams>();
+  std::vector<CubicTaps> ys;
+  CubicColumns columns;
+  if (ready) {
+    ys = CubicTapsOf(shape.in_h, shape.out_h, params);
+    columns = ColumnsOf(CubicTapsOf(shape.in_w, shape.out_w, params), shape.channels);
+  }
+  const Work work{.units = shape.channels ? shape.rows : 0,
+                  .grain = GrainFor(5 * shape.out_w * shape.channels),
+                  .scratch_bytes = joined * sizeof(float)};
   return MakeKernel(
-      std::string("resize_bicubic f32 ") + SimdName(context.isa),
-      {.units = shape.channels ? shape.rows : 0,
-       .grain = GrainFor(5 * shape.out_w * shape.channels),
-       .scratch_bytes = joined * sizeof(float)},
-      [=, ys = CubicTapsOf(shape.in_h, shape.out_h, params),
-       columns = ColumnsOf(CubicTapsOf(shape.in_w, shape.out_w, params), shape.channels)](
-          const KernelArgs& args, int64_t begin, int64_t end) {
+      std::string("resize_bicubic f32 ") + SimdName(isa), work,
+      [=, ys = std::move(ys), columns = std::move(columns)](const KernelArgs& args, int64_t begin,
+                                                            int64_t end) {
         auto* const row = reinterpret_cast<float*>(args.scratch);
         const int64_t width = shape.in_w * shape.channels;
         for (int64_t unit = begin; unit < end; ++unit) {
@@ -138,6 +142,16 @@ Result<std::unique_ptr<Kernel>> BuildBicubicHighway(const OpDescription& op,
           join_columns(columns, row, static_cast<float*>(args.outputs[0]) + unit * columns.count);
         }
       });
+}
+
+}  // namespace
+
+Result<KernelPlan> PlanBicubicHighway(const OpDescription& op, const PlanContext& context) {
+  FUSELITE_ASSIGN_OR_RETURN(std::unique_ptr<Kernel> draft, MakeBicubic(op, context.isa, false));
+  return KernelPlan::MadeLater(std::move(draft),
+                               [](const OpDescription& described, const BuildContext& build) {
+                                 return MakeBicubic(described, build.isa, true);
+                               });
 }
 
 }  // namespace fuselite::kernels

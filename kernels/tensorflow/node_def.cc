@@ -118,11 +118,10 @@ std::optional<bool> NodeDef::Flag(std::string_view attribute) const {
                          [](protozero::pbf_reader& value, bool& flag) { flag = value.get_bool(); });
 }
 
-Result<std::vector<int32_t>> ReadSpatial(const NodeDef& node, std::string_view attribute,
-                                         int dims) {
+Status ReadSpatial(const NodeDef& node, std::string_view attribute, std::span<int32_t> entries) {
   const auto list = node.Integers(attribute);
-  if (!list || list->size() != static_cast<size_t>(dims) + 2) {
-    return InvalidArgument("its attribute ", attribute, " is not a list of ", dims + 2,
+  if (!list || list->size() != entries.size() + 2) {
+    return InvalidArgument("its attribute ", attribute, " is not a list of ", entries.size() + 2,
                            " whole numbers");
   }
   if (list->front() != 1 || list->back() != 1) {
@@ -132,7 +131,9 @@ Result<std::vector<int32_t>> ReadSpatial(const NodeDef& node, std::string_view a
   if (!std::ranges::all_of(*list, possible)) {
     return InvalidArgument("its attribute ", attribute, " has a number that is not at least 1");
   }
-  return std::vector<int32_t>(list->begin() + 1, list->end() - 1);
+  std::transform(list->begin() + 1, list->end() - 1, entries.begin(),
+                 [](int64_t value) { return static_cast<int32_t>(value); });
+  return Status();
 }
 
 Result<Padding> ReadPadding(const NodeDef& node) {

@@ -33,10 +33,10 @@ class NodeDef {
   std::map<std::string_view, std::string_view> values_;  // each an AttrValue
 };
 
-// An entry of height and one of width, of a list by the dimensions of NHWC; with a third dimension
-// in front of them for NDHWC. kInvalidArgument where the list is another one, kUnsupported where it
-// covers several samples or channels.
-Result<std::vector<int32_t>> ReadSpatial(const NodeDef& node, std::string_view attribute, int dims);
+// Of a list by the dimensions of NHWC, the entries of height and width; of three in the form of
+// NDHWC, that of depth in front of them. kInvalidArgument where the list is another one,
+// kUnsupported where it covers several samples or channels.
+Status ReadSpatial(const NodeDef& node, std::string_view attribute, std::span<int32_t> entries);
 // "SAME" or "VALID".
 Result<Padding> ReadPadding(const NodeDef& node);
 

@@ -91,14 +91,11 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 
 Status ReadPatchesOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> filter, ReadSpatial(node, "ksizes", 2));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> stride, ReadSpatial(node, "strides", 2));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> rates, ReadSpatial(node, "rates", 2));
   auto& to = *static_cast<PatchesParams*>(params);
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "ksizes", to.filter));
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "strides", to.stride));
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "rates", to.dilation));
   FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
-  std::ranges::copy(filter, to.filter);
-  std::ranges::copy(stride, to.stride);
-  std::ranges::copy(rates, to.dilation);
   return Status();
 }
 

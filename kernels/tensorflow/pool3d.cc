@@ -109,15 +109,13 @@ OperatorDef MakePool3D(std::string_view name) {
 
 Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> filter, ReadSpatial(node, "ksize", 3));
-  FUSELITE_ASSIGN_OR_RETURN(const std::vector<int32_t> stride, ReadSpatial(node, "strides", 3));
+  auto& to = *static_cast<Pool3DParams*>(params);
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "ksize", to.filter));
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "strides", to.stride));
   if (node.Text("data_format").value_or("NDHWC") != "NDHWC") {
     return Unsupported("does not take another order of dimensions than NDHWC");
   }
-  auto& to = *static_cast<Pool3DParams*>(params);
   FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
-  std::ranges::copy(filter, to.filter);
-  std::ranges::copy(stride, to.stride);
   return Status();
 }
 

@@ -28,7 +28,7 @@ std::optional<Sources> SourcesOf(const Graph& graph, const Node& node) {
     if (!IsFloat(graph, v)) continue;
     const NodeId id = ProducerIs(graph, v, "DEQUANTIZE");
     if (id == kNone) return std::nullopt;
-    sources.own = sources.own && OwnProducerIs(graph, v, "DEQUANTIZE") != kNone;
+    sources.own = sources.own && graph.SingleUse(v) != kNone;
     const TensorInfo& info = graph.value(graph.node(id).inputs[0]).info;
     if (sources.nodes.empty()) sources.integer = info;
     if (!Fits(info) || info.type != sources.integer.type ||
