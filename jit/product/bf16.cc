@@ -36,6 +36,16 @@ FUSELITE_BF16 void RoundToBf16(const float* from, int64_t count, uint16_t* to) {
   }
 }
 
+void RoundRowsToBf16(const std::byte* in, std::byte* out, const kernels::CopyDim& rows,
+                     int64_t row_bytes) {
+  const int64_t count = row_bytes / static_cast<int64_t>(sizeof(float));
+  for (int64_t i = 0; i < rows.size; ++i, in += rows.in_stride, out += rows.out_stride) {
+    auto* const to = reinterpret_cast<uint16_t*>(out);
+    RoundToBf16(reinterpret_cast<const float*>(in), count, to);
+    if (count % 2 != 0) to[count] = 0;
+  }
+}
+
 FUSELITE_BF16 void RoundToBf16Pairs(const float* even, const float* odd, int64_t count,
                                     uint32_t* to) {
   const __mmask16 has_odd = odd == nullptr ? 0 : 0xFFFF;

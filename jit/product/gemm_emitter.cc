@@ -193,10 +193,11 @@ class GemmEmitter : public Assembler {
 }  // namespace
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key = internal::Join(
-      "gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows,
-      '*', spec.a_runs.step, " o", spec.out_step, " x", int{spec.across}, " r", int{spec.rolled},
-      " w", int{spec.prefetch_weights}, " k", spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key =
+      internal::Join("gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/',
+                     spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step, " x",
+                     int{spec.across}, " r", int{spec.rolled}, " w", int{spec.prefetch_weights},
+                     " m", spec.amx_rows, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

@@ -26,7 +26,9 @@ struct GemmSpec {
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2
-  kernels::Tail tail;             // emitted wholly (DivideFloatTail)
+  // AMX (gemm_amx_bf16_emitter.h): the rows of a block. 0: sums are in vector registers.
+  int amx_rows = 0;
+  kernels::Tail tail;  // emitted wholly (DivideFloatTail)
 
   // The values that a lane multiplies at a time, which are four bytes.
   int64_t step_values() const { return bf16 ? 2 : 1; }

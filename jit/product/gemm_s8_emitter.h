@@ -46,7 +46,7 @@ struct GemmS8Spec {
   bool prefetch_weights = false;  // they come from beyond L2; tiles have one row
   // With a requantization, bias and constants of the tail lie apart from the weights.
   bool constants_apart = false;
-  // AMX (gemm_amx_emitter.h): the rows of a block. 0: sums are in vector registers.
+  // AMX (gemm_amx_s8_emitter.h): the rows of a block. 0: sums are in vector registers.
   int amx_rows = 0;
   SumTail tail;
 

@@ -3,7 +3,6 @@
 #include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
-#include "kernels/product/tiling.h"
 #include "kernels/source/flipped_rows.h"
 #include "kernels/source/split_rows.h"
 
@@ -106,12 +105,8 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
   if (one_row) return Shared(kernel);
-  const auto cycles = [&](const MicroKernelS8& one) {
-    return kernels::ChooseTiling(one, problem->grid.line_rows, problem->group_channels(),
-                                 std::max<int64_t>(1, problem->left_runs.rows))
-        .line_cycles;
-  };
-  if (kernel->amx_twin_ != nullptr && cycles(*kernel->amx_twin_) < cycles(*kernel)) {
+  if (kernel->amx_twin_ != nullptr &&
+      CyclesOfTiles(*problem, *kernel->amx_twin_) < CyclesOfTiles(*problem, *kernel)) {
     return Shared(kernel->amx_twin_);
   }
   kernel->FlipBlocks(problem);
@@ -130,12 +125,6 @@ const kernels::MicroKernel* MicroKernelS8::many_rows() const {
   return amx_twin_ ? amx_twin_.get() : this;
 }
 
-bool MicroKernelS8::RowsAreRuns(const ProductProblem& problem) const {
-  const DepthRuns& depth = spec_.depth;
-  return depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0 &&
-         problem.groups == 1;
-}
-
 void MicroKernelS8::TakeFormedRows(const ProductProblem& problem) {
   spec_.flips = false;
   spec_.a_step = problem.left.row;
@@ -143,17 +132,17 @@ void MicroKernelS8::TakeFormedRows(const ProductProblem& problem) {
 }
 
 void MicroKernelS8::FlipBlocks(ProductProblem* problem) {
-  if (!spec_.flips || !isa_.features.has(Trait::kTwoVectorPorts) || !RowsAreRuns(*problem) ||
-      problem->grid.rows() < kRowsWorthFlipping) {
+  if (!spec_.flips || !isa_.features.has(Trait::kTwoVectorPorts) ||
+      !RowsAreRuns(spec_.depth, *problem) || problem->grid.rows() < kRowsWorthFlipping) {
     return;
   }
-  problem->FormLeft(kernels::FlipRowsFor(isa_.features), depth_, depth_);
+  problem->FormLeft(kernels::FlipRowsFor(isa_.features), depth_, depth_, true);
   TakeFormedRows(*problem);
 }
 
 void MicroKernelS8::SplitBlocks(ProductProblem* problem) {
   const bool overlap = spec_.a_step < depth_;
-  if (overlap || !RowsAreRuns(*problem) || depth_ % spec_.group_values() != 0) return;
+  if (overlap || !RowsAreRuns(spec_.depth, *problem) || depth_ % spec_.group_values() != 0) return;
   problem->FormLeft(kernels::SplitRowsFor(isa_.features, spec_.flips), depth_, 3 * depth_);
   TakeFormedRows(*problem);
   spec_.split_rows = true;
@@ -185,7 +174,7 @@ bool MicroKernelS8::RepaysCentering(int64_t again, int64_t group_channels) const
 
 int MicroKernelS8::max_rows(int vectors) const {
   if (spec_.byte_pairs) return MaxBytePairRows(vectors);
-  return amx_ ? MaxAmxTileRows(spec_, vectors) : MaxS8TileRows(isa_, vectors);
+  return amx_ ? MaxAmxTileRows(spec_.a_runs, vectors) : MaxS8TileRows(isa_, vectors);
 }
 
 void MicroKernelS8::PlanTail(const ProductProblem& problem) {
@@ -262,8 +251,8 @@ Status MicroKernelS8::EmitOwn(std::span<const Tile> tiles, const std::string& na
   FUSELITE_RETURN_IF_ERROR(PrepareTail(&tail_, isa_));
   spec_.tail = tail_.emitted;
   if (amx_) {
-    spec_.amx_rows = AmxBlockRows(spec_, tiles.front().rows);
-    shapes_ = ShapesOf(spec_);
+    spec_.amx_rows = AmxBlockRows(spec_.a_runs, tiles.front().rows);
+    shapes_ = ShapesOf(AmxProductOf(spec_));
   }
   const auto emit = amx_ ? EmitAmxGemm : spec_.byte_pairs ? EmitBytePairs : EmitGemmS8;
   FUSELITE_ASSIGN_OR_RETURN(code_, emit(spec_, tiles, name));

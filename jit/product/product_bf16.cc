@@ -5,6 +5,8 @@
 #include "jit/product/bf16.h"
 #include "kernels/product/byte_groups.h"
 #include "kernels/source/bf16_image.h"
+#include "kernels/source/image_source.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
 
@@ -36,6 +38,19 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelBf16::Make(
     const DepthRuns& depth, const ProductProblem& problem, const kernels::Tail& tail, Isa isa) {
   std::shared_ptr<MicroKernelBf16> kernel(new MicroKernelBf16(isa));
   FUSELITE_RETURN_IF_ERROR(kernel->Plan(depth, problem, tail, true));
+  const bool one_row = problem.grid.line_rows == 1;
+  if (!one_row && isa.has(Feature::kAmxBf16)) {
+    std::shared_ptr<MicroKernelBf16> in_tiles(new MicroKernelBf16(*kernel));
+    if (in_tiles->MultiplyInTiles().ok() &&
+        CyclesOfTiles(problem, *in_tiles) < CyclesOfTiles(problem, *kernel)) {
+      return std::shared_ptr<const kernels::MicroKernel>(std::move(in_tiles));
+    }
+  }
+  // Granite Rapids takes two cycles for 32 products of bfloat16 and one for those of float32; a
+  // single row waits for its weights.
+  if (!one_row && isa.has(Trait::kTwoVectorPorts)) {
+    return Unsupported("this core multiplies float32 faster than bfloat16 without tiles");
+  }
   return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }
 
@@ -106,15 +121,64 @@ Status CheckBf16(const kernels::PlanContext& context) {
   return Status();
 }
 
+namespace {
+
+// Rows of so many float32 as their products read them: whole cache lines, and no multiple of 512
+// bytes apart, where they would share a few lines of L1.
+int64_t FormedRowBytes(int64_t count) {
+  constexpr int64_t kLine = 64;
+  const int64_t bytes = CeilDiv(count * kBf16, kLine) * kLine;
+  return bytes % 512 == 0 ? bytes + kLine : bytes;
+}
+
+// Whether each row is rounded by itself, by whoever multiplies it, rather than all of them before:
+// they are the pixels of the input, and more than the tiles of a single row.
+bool RoundsRows(const kernels::ProductDescription& d) {
+  if (d.left_transposed || d.groups != 1 || d.parts.size() != 1) return false;
+  const kernels::Window& window = d.parts.front().window;
+  return window.y.filter == 1 && window.x.filter == 1 &&
+         d.images * window.y.output * window.x.output > 1;
+}
+
+Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfFloats(const DepthRuns& depth,
+                                                                 ProductProblem* problem,
+                                                                 const kernels::Tail& tail,
+                                                                 Isa isa) {
+  problem->FormLeft(RoundRowsToBf16, depth.depth() * int64_t{sizeof(float)},
+                    FormedRowBytes(depth.depth()));
+  return MicroKernelBf16::Make(depth, *problem, tail, isa);
+}
+
+// Behind the last of an odd number of values there is another row, or nothing.
+Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfTransposed(const DepthRuns& depth,
+                                                                     ProductProblem* problem,
+                                                                     const kernels::Tail& tail,
+                                                                     Isa isa) {
+  const bool odd = depth.depth() % 2 != 0;
+  return MicroKernelBf16::Make(depth, *problem, tail, odd ? isa.without(Feature::kAmxBf16) : isa);
+}
+
+Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfBf16(const DepthRuns& depth,
+                                                               ProductProblem* problem,
+                                                               const kernels::Tail& tail, Isa isa) {
+  return MicroKernelBf16::Make(depth, *problem, tail, isa);
+}
+
+}  // namespace
+
 Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
                                             const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
   FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription product, op.op->product(op));
   if (product.volume) return Unsupported("volumes are not converted to bfloat16");
+  if (RoundsRows(product)) {
+    return PlanFloatProduct(op, context, {sizeof(float), kernels::FloatSource, MakeOfFloats});
+  }
   const auto source = [](int input, const kernels::ProductDescription& d, Isa) {
     return kernels::Bf16Source(input, d, RoundToBf16);
   };
-  return PlanFloatProduct(op, context, {kBf16, source, MicroKernelBf16::Make});
+  return PlanFloatProduct(op, context,
+                          {kBf16, source, product.left_transposed ? MakeOfTransposed : MakeOfBf16});
 }
 
 }  // namespace fuselite::jit

@@ -9,13 +9,15 @@ namespace fuselite::jit {
 // MicroKernelF32 over rows of bfloat16: bias, sums, tail and output are float32.
 class MicroKernelBf16 final : public MicroKernelF32 {
  public:
-  // What MicroKernelF32::Make takes; the left side is bfloat16. `isa` has AVX512-BF16.
+  // What MicroKernelF32::Make takes; the left side is bfloat16. `isa` has AVX512-BF16. With
+  // kAmxBf16 the value behind a run of odd length is read, and multiplied by zero.
+  // kUnsupported also where the core multiplies float32 faster.
   static Result<std::shared_ptr<const kernels::MicroKernel>> Make(
       const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,
       const kernels::Tail& tail, Isa isa);
 
   std::string types() const override { return "bf16"; }
-  std::string target() const override { return "avx512bf16 jit"; }
+  std::string target() const override { return in_tiles() ? "amx jit" : "avx512bf16 jit"; }
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override;

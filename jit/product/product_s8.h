@@ -7,7 +7,7 @@
 #include <span>
 
 #include "jit/product/centered_weights.h"
-#include "jit/product/gemm_amx_emitter.h"
+#include "jit/product/gemm_amx_s8_emitter.h"
 #include "jit/tail/integer_tail.h"
 #include "kernels/gemm/quantized_tail.h"
 #include "kernels/operator.h"
@@ -58,6 +58,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   int lanes() const override { return isa_.lanes(); }
   int max_rows(int vectors) const override;
   double TileCycles(int rows, int vectors) const override;
+  int rows_above() const override { return amx_ ? AmxShapes::kRows : 0; }
   int64_t row_bytes() const override {
     return spec_.depth.FreshBytes(spec_.a_step, spec_.split_rows ? 3 : spec_.value_bytes());
   }
@@ -113,8 +114,6 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void SplitBlocks(kernels::ProductProblem* problem);
   // Has the tiles read formed rows.
   void TakeFormedRows(const kernels::ProductProblem& problem);
-  // Whether the depth is one run of neighbouring values, in one group.
-  bool RowsAreRuns(const kernels::ProductProblem& problem) const;
   // Whether groups of the depth are four bytes.
   bool TakesQuads() const { return isa_.dot || spec_.byte_pairs; }
   Status EmitOwn(std::span<const kernels::Tile> tiles, const std::string& name);

@@ -20,10 +20,12 @@ kernels::MakeWinogradMicroKernel Emitted(Isa isa) {
   };
 }
 
-// The products of bfloat16 that would compute the convolution otherwise.
+// The products that would compute the convolution otherwise: of bfloat16, unless those of float32
+// are faster.
 kernels::MakeWinogradMicroKernel EmittedBf16(Isa isa) {
   return [isa](const kernels::DepthRuns& depth, const kernels::ProductProblem& problem) {
-    return MicroKernelBf16::Make(depth, problem, {}, isa);
+    auto rounded = MicroKernelBf16::Make(depth, problem, {}, isa);
+    return rounded.ok() ? std::move(rounded) : MicroKernelF32::Make(depth, problem, {}, isa);
   };
 }
 

@@ -68,6 +68,8 @@ class MicroKernel {
   virtual int lanes() const = 0;                               // channels of a vector
   virtual int max_rows(int vectors) const = 0;                 // 0: there is no such tile
   virtual double TileCycles(int rows, int vectors) const = 0;  // start and stores included
+  // How many rows of its line above a tile it may read, and ignore, unless it is the line's first.
+  virtual int rows_above() const { return 0; }
   virtual int64_t row_bytes() const = 0;  // that a left row adds to those of the row before it
   virtual int64_t small_block_bytes() const = 0;  // see ChooseBlocks
 

@@ -14,6 +14,12 @@ constexpr double kStreamedBytes = 32;
 
 }  // namespace
 
+double CyclesOfTiles(const ProductProblem& problem, const MicroKernel& kernel) {
+  const Tiling tiling = ChooseTiling(kernel, problem.grid.line_rows, problem.group_channels(),
+                                     std::max<int64_t>(1, problem.left_runs.rows));
+  return static_cast<double>(problem.grid.lines()) * tiling.line_cycles;
+}
+
 Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const MicroKernel> kernel,
                               int threads) {
   if (problem.grid.rows() == 0 || problem.channels == 0) {
@@ -150,10 +156,15 @@ size_t Product::waiting_bytes() const {
   return AlignUp(static_cast<size_t>(blocks_.tiles * tiling_.rows * waiting_row_bytes()));
 }
 
+size_t Product::above_bytes() const {
+  return AlignUp(static_cast<size_t>(kernel_->rows_above() * problem_.left_form.formed_bytes));
+}
+
 size_t Product::scratch_bytes() const {
   const LeftForm& form = problem_.left_form;
   if (form.form == nullptr) return waiting_bytes();
-  return waiting_bytes() + static_cast<size_t>(blocks_.tiles * tiling_.rows * form.formed_bytes);
+  return waiting_bytes() + above_bytes() +
+         static_cast<size_t>(blocks_.tiles * tiling_.rows * form.formed_bytes);
 }
 
 template <class Function>
@@ -176,7 +187,7 @@ const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile
                                    int64_t last) const {
   const ProductProblem& p = problem_;
   const LeftForm& form = p.left_form;
-  std::byte* const formed = operands.args.scratch + waiting_bytes();
+  std::byte* const formed = operands.args.scratch + waiting_bytes() + above_bytes();
   std::byte* to = formed;
   int64_t first = -1;  // bytes from the first formed row of all to the block's first
   ForEachLine(tile, last, [&](int64_t line, int64_t first_tile, int64_t tiles) {
@@ -186,8 +197,7 @@ const std::byte* Product::FormLeft(const ProductOperands& operands, int64_t tile
     const std::byte* const from = operands.left + p.left_at + form.left.OfLine(p.grid, line);
     for (int64_t row = begin, count = 0; row < end; row += count) {
       count = form.runs.Together(row, end - row);
-      // Rows that follow each other on both sides are one.
-      const bool dense = form.left.row == form.row_bytes && form.formed_bytes == form.row_bytes;
+      const bool dense = form.joins_rows && form.left.row == form.row_bytes;
       form.form(
           from + form.runs.Offset(row, form.left.row), to,
           {.size = dense ? 1 : count, .in_stride = form.left.row, .out_stride = form.formed_bytes},

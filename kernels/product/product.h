@@ -22,6 +22,7 @@ struct LeftForm {
                int64_t run_bytes) = nullptr;  // null: rows are read as they are
   int64_t row_bytes = 0;                      // of a row
   int64_t formed_bytes = 0;                   // of a formed one; these follow each other
+  bool joins_rows = false;  // rows that follow each other on both sides may be formed as one
   // Where the rows are as they are; ProductProblem says where formed ones would be.
   RowSteps left;
   RowRuns runs;
@@ -53,16 +54,27 @@ struct ProductProblem {
 
   int64_t group_channels() const { return channels / groups; }
   // Has the tiles read rows of `formed_bytes` bytes that `form` made of `row_bytes` each.
-  void FormLeft(decltype(LeftForm::form) form, int64_t row_bytes, int64_t formed_bytes) {
+  void FormLeft(decltype(LeftForm::form) form, int64_t row_bytes, int64_t formed_bytes,
+                bool joins_rows = false) {
     left_form = {.form = form,
                  .row_bytes = row_bytes,
                  .formed_bytes = formed_bytes,
+                 .joins_rows = joins_rows,
                  .left = left,
                  .runs = left_runs};
     left = DenseSteps(grid, formed_bytes);
     left_runs = {};
   }
 };
+
+// Whether left rows are neighbouring values in one group, which LeftForm wants.
+inline bool RowsAreRuns(const DepthRuns& depth, const ProductProblem& problem) {
+  return depth.outer == 1 && depth.runs.size() == 1 && depth.runs.front().offset == 0 &&
+         problem.groups == 1;
+}
+
+// What all tiles take of one core.
+double CyclesOfTiles(const ProductProblem& problem, const MicroKernel& kernel);
 
 // What one product is computed from: each begins at the row from which ProductProblem counts, and
 // so does row `first_row` of the output.
@@ -154,6 +166,8 @@ class Product {
   void ForEachLine(int64_t tile, int64_t last, const Function& run) const;
   void RunBlock(const ProductOperands& operands, int64_t tile, int64_t last, int64_t panel) const;
   size_t waiting_bytes() const;
+  // What lies in front of a block's formed rows, whose first tile may read rows above it.
+  size_t above_bytes() const;
   // The place of row 0 of a left side whose rows of tiles [tile, last) are in their form.
   const std::byte* FormLeft(const ProductOperands& operands, int64_t tile, int64_t last) const;
   void ApplyRest(const ProductOperands& operands, int64_t row, int64_t rows,

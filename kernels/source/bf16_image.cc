@@ -1,6 +1,7 @@
 #include "kernels/source/bf16_image.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/make_kernel.h"
 #include "kernels/source/transposed_source.h"
@@ -38,6 +39,7 @@ void Bf16Image::Copy(const float* input, std::byte* copy, int64_t begin, int64_t
     auto* to = reinterpret_cast<uint16_t*>(copy + row * row_bytes() + first * pixel_bytes());
     CopyPiece(input, to, row, first, std::min(first + piece_, width_));
   }
+  if (end == units()) std::memset(copy + image_bytes() * batch_, 0, sizeof(uint16_t));
 }
 
 void Bf16Image::CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t begin,

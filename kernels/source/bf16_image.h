@@ -25,7 +25,8 @@ class Bf16Image {
   int64_t pixel_bytes() const { return channels_ * static_cast<int64_t>(sizeof(uint16_t)); }
   int64_t row_bytes() const { return pixel_bytes() * width_; }
   int64_t image_bytes() const { return row_bytes() * height_; }
-  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
+  // With a zero behind the last pixel, for products that read whole pairs.
+  size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_) + sizeof(uint16_t); }
 
   // A unit is a piece of a row: matrices are images of a single row.
   int64_t units() const { return batch_ * height_ * pieces_; }
@@ -44,8 +45,7 @@ class Bf16Image {
   int64_t piece_ = 1, pieces_ = 1;  // pixels of a piece, and pieces of a row
 };
 
-// float32 as products of bfloat16 read it: rounded, with zeros around the image. A value is read
-// by no more than the pairs of its own run (GemmSpec), so nothing lies behind the last pixel.
+// float32 as products of bfloat16 read it: rounded, with zeros around the image.
 // `input` is the operator's input that holds the values.
 std::unique_ptr<Source> Bf16Source(int input, const ProductDescription& description,
                                    RoundFunction* round);

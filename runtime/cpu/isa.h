@@ -26,6 +26,7 @@ enum class Feature : uint8_t {
   kAvx512Vbmi,  // bytes permuted across a whole vector
   kAvx512Bf16,
   kAmxInt8,  // tiles, and their products of 8 bits
+  kAmxBf16,  // tiles, and their products of bfloat16
   // aarch64
   kNeon,     // the baseline
   kDotProd,  // SDOT, UDOT
@@ -100,7 +101,7 @@ inline constexpr Isa Isa::kAvx512 = Isa::kAvx2.with(Feature::kAvx512);  // Skyla
 inline constexpr Isa Isa::kAvx512Vnni =
     Isa::kAvx512.with(Feature::kAvx512Vnni).with(Feature::kAvx512Vbmi);
 inline constexpr Isa Isa::kAvx512Bf16 = Isa::kAvx512Vnni.with(Feature::kAvx512Bf16);
-inline constexpr Isa Isa::kAmx = Isa::kAvx512Bf16.with(Feature::kAmxInt8);
+inline constexpr Isa Isa::kAmx = Isa::kAvx512Bf16.with(Feature::kAmxInt8).with(Feature::kAmxBf16);
 inline constexpr Isa Isa::kNeon = Isa::kScalar.with(Feature::kNeon);
 
 // A set that has a name. It is named after one feature: machines that have it are named so, even if

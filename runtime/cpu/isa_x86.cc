@@ -45,9 +45,10 @@ Isa FindFeatures(const X86Machine& machine, uint32_t last) {
   add(HasAll(l7.ecx, {1}), Feature::kAvx512Vbmi);
   if (!add(HasAll(l7.ecx, {11}), Feature::kAvx512Vnni)) return isa;
   if (!add(HasAll(l7_1.eax, {5}), Feature::kAvx512Bf16)) return isa;
-  // Bits 17 and 18 of XCR0 are the tiles' shapes and values; TILE, INT8.
-  const bool amx = (xcr0 & 0x60000) == 0x60000 && HasAll(l7.edx, {24, 25});
-  add(amx && machine.may_use_tiles(), Feature::kAmxInt8);
+  // Bits 17 and 18 of XCR0 are the tiles' shapes and values; TILE; INT8, BF16.
+  const bool tiles = (xcr0 & 0x60000) == 0x60000 && HasAll(l7.edx, {24}) && machine.may_use_tiles();
+  add(tiles && HasAll(l7.edx, {25}), Feature::kAmxInt8);
+  add(tiles && HasAll(l7.edx, {22}), Feature::kAmxBf16);
   return isa;
 }
 

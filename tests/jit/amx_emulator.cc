@@ -5,6 +5,8 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <bit>
+#include <cmath>
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
@@ -161,6 +163,37 @@ void AddProducts(Tile& sums, const Tile& a, const Tile& b) {
   }
 }
 
+// What the instructions of bfloat16 take a denormal number for, and give in place of one.
+float Flushed(float value) {
+  return std::fpclassify(value) == FP_SUBNORMAL ? std::copysign(0.0f, value) : value;
+}
+
+float Bf16(const uint8_t* from) {
+  uint16_t bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  return Flushed(std::bit_cast<float>(uint32_t{bits} << 16));
+}
+
+// Products of two bfloat16 added to each sum of float32: those of all even and of all odd values by
+// themselves, then both together to the sum.
+void AddFloatProducts(Tile& sums, const Tile& a, const Tile& b) {
+  for (int i = 0; i < sums.rows; ++i) {
+    for (int j = 0; j < sums.row_bytes; j += 4) {
+      float parts[2] = {};
+      for (int k = 0; k < b.rows; ++k) {
+        for (int e = 0; e < 2; ++e) {
+          const float left = Bf16(&a.data[i][4 * k + 2 * e]), right = Bf16(&b.data[k][j + 2 * e]);
+          parts[e] = Flushed(std::fma(left, right, parts[e]));
+        }
+      }
+      float sum;
+      std::memcpy(&sum, &sums.data[i][j], sizeof(sum));
+      sum = Flushed(Flushed(sum) + Flushed(parts[0] + parts[1]));
+      std::memcpy(&sums.data[i][j], &sum, sizeof(sum));
+    }
+  }
+}
+
 void Multiply(const Instruction& instruction) {
   Tile& sums = Configured(instruction.reg());
   const Tile &a = Configured(instruction.rm()), &b = Configured(instruction.vvvv());
@@ -168,6 +201,11 @@ void Multiply(const Instruction& instruction) {
   if (sums.rows != a.rows || sums.row_bytes != b.row_bytes || a.row_bytes != 4 * b.rows ||
       b.row_bytes % 4 != 0) {
     Die("a product of tiles whose shapes do not fit");
+  }
+  constexpr int kOfFloats = 0x5C;
+  if (instruction.opcode() == kOfFloats) {
+    if (instruction.prefix() != Instruction::kF3) Die("not an instruction of AMX");
+    return AddFloatProducts(sums, a, b);
   }
   switch (instruction.prefix()) {
     case Instruction::kNone: return AddProducts<uint8_t, uint8_t>(sums, a, b);
@@ -203,6 +241,7 @@ void Handle(int /*signal*/, siginfo_t* /*info*/, void* context) {
   switch (instruction.opcode()) {
     case 0x49: ChangeState(instruction); break;
     case 0x4B: MoveTile(instruction); break;
+    case 0x5C:
     case 0x5E: Multiply(instruction); break;
     default: Die("not an instruction of AMX");
   }
@@ -229,3 +268,14 @@ bool EmulateAmx() { return false; }
 }  // namespace fuselite::jit::testing
 
 #endif
+
+namespace fuselite::jit::testing {
+
+std::optional<Isa> IsaWithTiles(Feature feature) {
+  const Isa machine = DetectIsa();
+  if (machine.has(Feature::kAmxInt8) && machine.has(Feature::kAmxBf16)) return machine;
+  if (!machine.has(feature) || !EmulateAmx()) return std::nullopt;
+  return machine.with(Feature::kAmxInt8).with(Feature::kAmxBf16).with(Trait::kTwoVectorPorts);
+}
+
+}  // namespace fuselite::jit::testing

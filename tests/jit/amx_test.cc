@@ -6,19 +6,10 @@
 namespace fuselite::jit::testing {
 namespace {
 
-// What machines with tiles have, or as much of it as this one has beside them; nullopt where it has
-// too little.
-std::optional<Isa> IsaWithTiles() {
-  const Isa machine = DetectIsa();
-  if (machine.has(Feature::kAmxInt8)) return machine;
-  if (!machine.has(Feature::kAvx512Vnni) || !EmulateAmx()) return std::nullopt;
-  return machine.with(Feature::kAmxInt8).with(Trait::kTwoVectorPorts);
-}
-
 class AmxTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    isa_ = IsaWithTiles();
+    isa_ = IsaWithTiles(Feature::kAvx512Vnni);
     if (!isa_) GTEST_SKIP() << "no vectors of 64 bytes with dot products beside emulated tiles";
   }
 

@@ -34,9 +34,9 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
 [[maybe_unused]] void NameEveryField() {
   const auto unused = [](const auto&...) {};
   const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-               prefetch_weights, gemm_tail] = GemmSpec();
+               prefetch_weights, gemm_amx_rows, gemm_tail] = GemmSpec();
   unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-         prefetch_weights, gemm_tail);
+         prefetch_weights, gemm_amx_rows, gemm_tail);
   const auto& [isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow,
                byte_pairs, split_rows, rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
   unused(isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow, byte_pairs,
@@ -119,7 +119,8 @@ TEST(CodeKeyTest, FloatProducts) {
       [](GemmSpec& s) { s.out_step = 132; },
       [](GemmSpec& s) { s.across = true; },
       [](GemmSpec& s) { s.rolled = true; },
-      [](GemmSpec& s) { s.prefetch_weights = true; }};
+      [](GemmSpec& s) { s.prefetch_weights = true; },
+      [](GemmSpec& s) { s.amx_rows = 16; }};
   Append(&changes, DepthChanges<GemmSpec>());
   Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
   ExpectDistinct<GemmSpec>(spec, changes, [&](const GemmSpec& s) { return CodeKey(s, tiles); });

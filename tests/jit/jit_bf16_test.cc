@@ -5,6 +5,7 @@
 #include "jit/product/bf16.h"
 #include "jit/product/product_bf16.h"
 #include "kernels/numbers/short_floats.h"
+#include "tests/jit/amx_emulator.h"
 #include "tests/jit/jit_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -27,40 +28,60 @@ double DepthForBound(double depth) {
   return root * root;
 }
 
-// What the candidate makes, on the machine's own instructions, against the reference; a second run
-// with other splits and threads must give the same bits.
-template <class Params>
-void Compare(OpTester& tester, double depth, Random& random) {
-  if (kernels::ReadsUnpacked(tester.op)) return;
-  AddTail(tester, random);
-  kernels::testing::PitchOutput(tester, random);
-  const std::vector<float> bounds =
-      kernels::testing::Bounds(tester, DepthForBound(depth), [](OpTester& plain) {
-        if constexpr (!std::is_void_v<Params>) {
-          plain.params<Params>().activation = kernels::Activation::kNone;
-        }
-      });
-  tester.precision = Precision::kFast;
-  const auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  const auto actual = tester.RunCandidate(kBf16, DetectIsa(), random.Int(1, 99), random.Int(0, 3));
-  ASSERT_TRUE(actual.ok()) << actual.status().ToString();
-  kernels::testing::ExpectNear((*expected)[0], (*actual)[0], [&](int64_t i) { return bounds[i]; },
-                               "bf16");
-  tester.threads = static_cast<int>(random.Int(1, 9));
-  const auto same = tester.RunCandidate(kBf16, DetectIsa(), random.Int(100, 199), random.Int(0, 3));
-  ASSERT_TRUE(same.ok()) << same.status().ToString();
-  kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "bf16 again");
-}
+// Instructions of the vectors, or AMX's, emulated where there are none.
+enum class Instructions : uint8_t { kVectors, kTiles };
 
-class JitBf16Test : public ::testing::Test {
+class JitBf16Test : public ::testing::TestWithParam<Instructions> {
  protected:
   void SetUp() override {
-    if (!DetectIsa().has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+    const Isa machine = DetectIsa();
+    if (!machine.has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+    // Cores with two ports refuse what has no tiles.
+    isa_ = machine.without(Feature::kAmxBf16).without(Trait::kTwoVectorPorts);
+    if (GetParam() == Instructions::kVectors) return;
+    const auto tiles = IsaWithTiles(Feature::kAvx512Bf16);
+    if (!tiles) GTEST_SKIP() << "no tiles on this machine, and none emulated";
+    isa_ = *tiles;
   }
+
+  // What the candidate makes against the reference; a second run with other splits and threads must
+  // give the same bits. Nothing where it refuses what has no tiles.
+  template <class Params>
+  void Compare(OpTester& tester, double depth, Random& random) {
+    if (kernels::ReadsUnpacked(tester.op)) return;
+    AddTail(tester, random);
+    kernels::testing::PitchOutput(tester, random);
+    const std::vector<float> bounds =
+        kernels::testing::Bounds(tester, DepthForBound(depth), [](OpTester& plain) {
+          if constexpr (!std::is_void_v<Params>) {
+            plain.params<Params>().activation = kernels::Activation::kNone;
+          }
+        });
+    tester.precision = Precision::kFast;
+    if (GetParam() == Instructions::kTiles && !TakesTiles(tester)) return;
+    const auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const auto actual = tester.RunCandidate(kBf16, isa_, random.Int(1, 99), random.Int(0, 3));
+    ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+    kernels::testing::ExpectNear((*expected)[0], (*actual)[0], [&](int64_t i) { return bounds[i]; },
+                                 "bf16");
+    tester.threads = static_cast<int>(random.Int(1, 9));
+    const auto same = tester.RunCandidate(kBf16, isa_, random.Int(100, 199), random.Int(0, 3));
+    ASSERT_TRUE(same.ok()) << same.status().ToString();
+    kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "bf16 again");
+    ++compared_;
+  }
+
+  bool TakesTiles(const OpTester& tester) const {
+    const auto plan = kBf16.Plan(tester.op, {.isa = isa_, .precision = Precision::kFast});
+    return plan.ok() && plan->kernel().name().find("amx") != std::string_view::npos;
+  }
+
+  Isa isa_;
+  int compared_ = 0;
 };
 
-TEST_F(JitBf16Test, Convolutions) {
+TEST_P(JitBf16Test, Convolutions) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -71,9 +92,10 @@ TEST_F(JitBf16Test, Convolutions) {
     Compare<kernels::Conv2DParams>(tester, tester.op.inputs[1].shape.elements(1, 4), random);
     if (HasFailure()) return;
   }
+  EXPECT_GT(compared_, 5);
 }
 
-TEST_F(JitBf16Test, FullyConnected) {
+TEST_P(JitBf16Test, FullyConnected) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -82,9 +104,10 @@ TEST_F(JitBf16Test, FullyConnected) {
     Compare<kernels::FullyConnectedParams>(tester, tester.op.inputs[1].shape.dim(-1), random);
     if (HasFailure()) return;
   }
+  EXPECT_GT(compared_, 5);
 }
 
-TEST_F(JitBf16Test, BatchedProducts) {
+TEST_P(JitBf16Test, BatchedProducts) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -93,9 +116,10 @@ TEST_F(JitBf16Test, BatchedProducts) {
     Compare<void>(tester, kernels::testing::BatchMatMulDepth(tester), random);
     if (HasFailure()) return;
   }
+  EXPECT_GT(compared_, 5);
 }
 
-TEST_F(JitBf16Test, TransposedConvolutions) {
+TEST_P(JitBf16Test, TransposedConvolutions) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
@@ -105,11 +129,12 @@ TEST_F(JitBf16Test, TransposedConvolutions) {
     Compare<kernels::TransposeConvParams>(tester, tester.op.inputs[1].shape.elements(1, 4), random);
     if (HasFailure()) return;
   }
+  EXPECT_GT(compared_, 5);
 }
 
 // Rows whose odd last value stands before another row's infinity: the pair that holds it must not
 // multiply the infinity by its zero.
-TEST_F(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
+TEST_P(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
   constexpr int32_t kRows = 9;
   for (const int32_t depth : {1, 3, 33, 257}) {
     OpTester tester("FULLY_CONNECTED");
@@ -122,7 +147,8 @@ TEST_F(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
     tester.Input(input).Constant(weights);
     tester.precision = Precision::kFast;
     ASSERT_TRUE(tester.Infer().ok());
-    const auto actual = tester.RunCandidate(kBf16, DetectIsa());
+    if (GetParam() == Instructions::kTiles && !TakesTiles(tester)) continue;
+    const auto actual = tester.RunCandidate(kBf16, isa_);
     ASSERT_TRUE(actual.ok()) << actual.status().ToString();
     for (int64_t i = 0; i < kRows * 20; i += 2 * 20) {
       EXPECT_EQ((*actual)[0].at<float>(i), static_cast<float>(depth)) << "depth " << depth;
@@ -135,7 +161,8 @@ TEST_F(JitBf16Test, ValuesOfOtherRowsDoNotMatter) {
 
 // Rounding is that of kernels/numbers/short_floats.h but for denormals, whatever the number of
 // values.
-TEST_F(JitBf16Test, RoundsAsTheReference) {
+TEST(RoundToBf16Test, IsThatOfTheReference) {
+  if (!DetectIsa().has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
   Random random(7);
   const auto rounded = [](float value) -> uint32_t {
     if (std::fpclassify(value) == FP_SUBNORMAL) return std::signbit(value) ? 0x8000 : 0;
@@ -172,6 +199,12 @@ TEST_F(JitBf16Test, RoundsAsTheReference) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(, JitBf16Test,
+                         ::testing::Values(Instructions::kVectors, Instructions::kTiles),
+                         [](const auto& info) {
+                           return info.param == Instructions::kTiles ? "Tiles" : "Vectors";
+                         });
+
 // This holds on every machine: nothing is run.
 TEST(Bf16RefusalTest, TellsWhy) {
   OpTester tester("FULLY_CONNECTED");
@@ -184,6 +217,8 @@ TEST(Bf16RefusalTest, TellsWhy) {
   };
   using ::testing::HasSubstr;
   EXPECT_THAT(answer(Isa::kAvx512Bf16, Precision::kFast), HasSubstr("bf16 9x32 avx512bf16 jit"));
+  EXPECT_THAT(answer(Isa::kAvx512Bf16.with(Trait::kTwoVectorPorts), Precision::kFast),
+              HasSubstr("multiplies float32 faster"));
   EXPECT_THAT(answer(Isa::kAvx512Bf16, Precision::kDefault), HasSubstr("precision=fast"));
   EXPECT_THAT(answer(Isa::kAvx512Vnni, Precision::kFast), HasSubstr("needs AVX512-BF16"));
   EXPECT_THAT(answer(Isa::kAvx2, Precision::kFast), HasSubstr("isa=avx2"));

@@ -245,6 +245,33 @@ TEST(KernelNamesTest, ThoseOfAmxStayTheSame) {
          "transpose_conv int8 16x64 amx jit");
 }
 
+// On cores with tiles what has none multiplies float32, but for single rows.
+TEST(KernelNamesTest, ThoseOfBf16InTilesStayTheSame) {
+  const auto expect = [](const Layer& layer, const std::string& name) {
+    OpTester tester = Make(layer);
+    const Status inferred = tester.Infer();
+    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+    const Isa isa = Isa::kAmx.with(Trait::kTwoVectorPorts);
+    EXPECT_EQ(NameOf(tester, isa, kernels::Precision::kFast), name);
+  };
+  expect({"CONV_2D", Types::kFloat, {1, 224, 224, 3}, {64, 7, 7, 3}, 2}, "conv bf16 16x64 amx jit");
+  expect({"CONV_2D", Types::kFloat, {1, 14, 14, 256}, {1024, 1, 1, 256}, 1},
+         "conv bf16 30x32 amx jit");
+  expect({"CONV_2D", Types::kFloat, {1, 56, 56, 64}, {64, 3, 3, 64}, 1}, "conv bf16 28x32 amx jit");
+  expect({"CONV_2D", Types::kFloat, {1, 7, 7, 512}, {512, 3, 3, 512}, 1},
+         "conv bf16 28x16 amx jit");
+  expect({"CONV_2D", Types::kFloat, {1, 56, 56, 128}, {128, 3, 3, 4}, 1},
+         "grouped f32 3x3x4 2x4x16 avx512 jit");
+  expect({"FULLY_CONNECTED", Types::kFloat, {1, 1280}, {1000, 1280}, 1},
+         "fully_connected bf16 1x128 avx512bf16 jit");
+  expect({"FULLY_CONNECTED", Types::kFloat, {197, 192}, {768, 192}, 1},
+         "fully_connected bf16 31x32 amx jit");
+  expect({"BATCH_MATMUL", Types::kFloat, {3, 197, 64}, {3, 64, 197}, 1},
+         "batch_matmul bf16 16x64 amx jit");
+  expect({"TRANSPOSE_CONV", Types::kFloat, {1, 16, 16, 256}, {128, 2, 2, 256}, 2},
+         "transpose_conv bf16 16x64 amx jit");
+}
+
 // Expects what precision=fast takes on a machine with AVX512-BF16 and on one without.
 void ExpectFast(const Layer& layer, const std::string& bf16, const std::string& other) {
   OpTester tester = Make(layer);

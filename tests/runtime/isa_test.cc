@@ -13,8 +13,8 @@ namespace {
 constexpr Feature kFeatures[] = {Feature::kSsse3,      Feature::kSse4,       Feature::kAvx2,
                                  Feature::kAvxVnni,    Feature::kAvx512,     Feature::kAvx512Vnni,
                                  Feature::kAvx512Vbmi, Feature::kAvx512Bf16, Feature::kAmxInt8,
-                                 Feature::kNeon,       Feature::kDotProd,    Feature::kI8mm,
-                                 Feature::kBf16};
+                                 Feature::kAmxBf16,    Feature::kNeon,       Feature::kDotProd,
+                                 Feature::kI8mm,       Feature::kBf16};
 constexpr Trait kTraits[] = {Trait::kTwoVectorPorts, Trait::kFollowsStreams, Trait::kDividesFast};
 
 TEST(Isa, NamesGoBothWays) {

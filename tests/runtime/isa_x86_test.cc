@@ -47,6 +47,7 @@ Isa Found(const Machine& m) {
 }
 
 const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).with(Trait::kTwoVectorPorts);
+const Isa kNoTiles = kAll.without(Feature::kAmxInt8).without(Feature::kAmxBf16);
 
 std::vector<int> Bits(std::initializer_list<int> bits) { return bits; }
 
@@ -59,7 +60,7 @@ TEST(X86Features, WantEachOfTheirBits) {
     std::vector<int> bits;
     Isa left;
   };
-  const Isa no_bf16 = kAll.without(Feature::kAmxInt8).without(Feature::kAvx512Bf16);
+  const Isa no_bf16 = kNoTiles.without(Feature::kAvx512Bf16);
   const Case cases[] = {
       {&Machine::features, Bits({0, 9}), Isa()},
       {&Machine::features, Bits({1, 19, 20, 23, 25}), Isa::kSsse3},
@@ -71,7 +72,9 @@ TEST(X86Features, WantEachOfTheirBits) {
       {&Machine::more_ecx, Bits({1}), kAll.without(Feature::kAvx512Vbmi)},
       {&Machine::more_ecx, Bits({11}), no_bf16.without(Feature::kAvx512Vnni)},
       {&Machine::subleaf_eax, Bits({5}), no_bf16},
-      {&Machine::more_edx, Bits({24, 25}), kAll.without(Feature::kAmxInt8)},
+      {&Machine::more_edx, Bits({24}), kNoTiles},
+      {&Machine::more_edx, Bits({25}), kAll.without(Feature::kAmxInt8)},
+      {&Machine::more_edx, Bits({22}), kAll.without(Feature::kAmxBf16)},
   };
   for (const Case& c : cases) {
     for (const int bit : c.bits) {
@@ -88,15 +91,15 @@ TEST(X86Features, WantASystemThatSavesTheirRegisters) {
                                   {5, Isa::kAvxVnni},
                                   {6, Isa::kAvxVnni},
                                   {7, Isa::kAvxVnni},
-                                  {17, kAll.without(Feature::kAmxInt8)},
-                                  {18, kAll.without(Feature::kAmxInt8)}}) {
+                                  {17, kNoTiles},
+                                  {18, kNoTiles}}) {
     Machine machine;
     machine.xcr0 &= ~(uint64_t{1} << bit);
     EXPECT_EQ(Found(machine).bits(), left.bits()) << bit;
   }
   Machine machine;
   machine.tiles = false;
-  EXPECT_EQ(Found(machine).bits(), kAll.without(Feature::kAmxInt8).bits());
+  EXPECT_EQ(Found(machine).bits(), kNoTiles.bits());
 }
 
 TEST(X86Features, AreAskedOfLeavesThatThereAre) {
@@ -105,10 +108,8 @@ TEST(X86Features, AreAskedOfLeavesThatThereAre) {
   EXPECT_EQ(Found(old).bits(), Isa(Isa::kSse4).bits());
   Machine few;
   few.last_subleaf = 0;
-  EXPECT_EQ(Found(few).bits(), kAll.without(Feature::kAvxVnni)
-                                   .without(Feature::kAmxInt8)
-                                   .without(Feature::kAvx512Bf16)
-                                   .bits());
+  EXPECT_EQ(Found(few).bits(),
+            kNoTiles.without(Feature::kAvxVnni).without(Feature::kAvx512Bf16).bits());
 }
 
 // Cores of other makers are taken for what they have been seen to be.

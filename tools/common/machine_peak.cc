@@ -89,26 +89,31 @@ FUSELITE_LOOP(Avx512VnniBytes, FUSELITE_VEX_ZERO, FUSELITE_LINE, "vzeroupper\n")
 #undef FUSELITE_LINE
 
 // Tiles of 16 rows and 64 bytes; 0 to 3 are the sums.
-void AmxBytes(int64_t rounds) {
-  struct {
-    uint8_t palette = 1, start_row = 0, reserved[14] = {};
-    uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64};
-    uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
-  } const shapes;
-  asm volatile(
-      "ldtilecfg %1\n"
-      "1:\n"
-      ".rept 3\n"
-      "tdpbssd %%tmm5, %%tmm4, %%tmm0\ntdpbssd %%tmm5, %%tmm4, %%tmm1\n"
-      "tdpbssd %%tmm5, %%tmm4, %%tmm2\ntdpbssd %%tmm5, %%tmm4, %%tmm3\n"
-      ".endr\n"
-      "dec %0\n"
-      "jnz 1b\n"
-      "tilerelease\n"
-      : "+r"(rounds)
-      : "m"(shapes)
-      : "cc");
-}
+struct AmxShapes {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16};
+};
+#define FUSELITE_AMX_LOOP(name, product)                                        \
+  void name(int64_t rounds) {                                                   \
+    const AmxShapes shapes;                                                     \
+    asm volatile(                                                               \
+        "ldtilecfg %1\n"                                                        \
+        "1:\n"                                                                  \
+        ".rept 3\n" product " %%tmm5, %%tmm4, %%tmm0\n" product                 \
+        " %%tmm5, %%tmm4, %%tmm1\n" product " %%tmm5, %%tmm4, %%tmm2\n" product \
+        " %%tmm5, %%tmm4, %%tmm3\n"                                             \
+        ".endr\n"                                                               \
+        "dec %0\n"                                                              \
+        "jnz 1b\n"                                                              \
+        "tilerelease\n"                                                         \
+        : "+r"(rounds)                                                          \
+        : "m"(shapes)                                                           \
+        : "cc");                                                                \
+  }
+FUSELITE_AMX_LOOP(AmxBytes, "tdpbssd")
+FUSELITE_AMX_LOOP(AmxBf16Floats, "tdpbf16ps")
+#undef FUSELITE_AMX_LOOP
 
 Loop FloatLoop(Isa isa) {
   if (isa.has(Feature::kAvx512)) return {Avx512Floats, 32};
@@ -118,6 +123,7 @@ Loop FloatLoop(Isa isa) {
 }
 
 Loop Bf16Loop(Isa isa) {
+  if (isa.has(Feature::kAmxBf16)) return {AmxBf16Floats, 2 * 16 * 16 * 32};
   if (isa.has(Feature::kAvx512Bf16)) return {Avx512Bf16Floats, 64};
   return {};
 }

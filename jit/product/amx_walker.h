@@ -1,0 +1,111 @@
+// The sums of a tile of rows x channels in AMX's tiles: over the whole depth, and then on the
+// stack, where vectors take them up.
+//
+// A tile of the product is cut into blocks: up to 16 of its rows times a vector of channels, whose
+// sums are one AMX tile. All blocks of a function have the same rows, so that the thread enters AMX
+// once for many calls; where they do not divide the tile's rows, the last block begins earlier, and
+// who takes up the sums leaves out what a block before it has. A shorter tile than a block begins
+// in the tile above it, so the first tile of a line is not shorter.
+#pragma once
+
+#include <functional>
+
+#include "jit/code/assembler.h"
+#include "jit/product/amx.h"
+#include "kernels/product/micro_kernel.h"
+#include "kernels/product/rows.h"
+
+namespace fuselite::jit {
+
+// What all tiles of a function multiply. Strides are in bytes.
+struct AmxProduct {
+  enum class Type : uint8_t { kInt8, kUInt8, kBf16 };  // of the rows; the weights' is int8 or bf16
+  Type type = Type::kInt8;
+  kernels::DepthRuns depth;  // in values; runs are read in whole groups
+  int64_t a_step = 0;        // from a row of a tile to the next of its run
+  kernels::RowRuns a_runs;   // a tile has whole ones
+  int block_rows = 0;
+
+  // The values in a group of four bytes.
+  int group_values() const { return type == Type::kBf16 ? 2 : 4; }
+};
+
+// The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
+int MaxAmxTileRows(const kernels::RowRuns& runs, int vectors);
+// AmxProduct::block_rows where full tiles have `rows` rows.
+int AmxBlockRows(const kernels::RowRuns& runs, int rows);
+// What a tile takes of a core until its sums are on the stack; block_rows is not read.
+double AmxSumCycles(const AmxProduct& product, int rows, int vectors);
+// kUnsupported where AMX does not compute the product, whose output has rows `out_step` apart.
+Status CheckAmxProduct(const AmxProduct& product, int64_t out_step);
+// What a thread must have entered when it walks.
+AmxShapes ShapesOf(const AmxProduct& product);
+
+class AmxWalker {
+ public:
+  struct Registers {
+    Xbyak::Reg64 a;                                   // the tile's first row
+    Xbyak::Reg64 panel;                               // its biases, behind which the weights are
+    Xbyak::Reg64 weights;                             // behind the weights, when the sums are there
+    Xbyak::Reg64 cursor;                              // clobbered; the walk's place within the rows
+    Xbyak::Reg64 frame, a_step, group_step, no_step;  // kept from Begin() to End()
+    Xbyak::Reg64 count, outer;                        // of loops, clobbered, as is rax
+  };
+  AmxWalker(Assembler& assembler, const AmxProduct& product, const Registers& registers)
+      : a_(assembler), p_(product), r_(registers) {}
+
+  // Around the tiles of a function, all of this shape: memory on the stack, and the steps. The
+  // first one fetches what lies `next_panel` bytes behind its weights into L2, where that is not 0.
+  void Begin(const kernels::Tile& tile, int64_t next_panel);
+  void End();
+  // The sums of the tile at hand, from the biases on or from zero.
+  void Sum(bool from_bias);
+  // Emits `finish` for some of the rows after the others: vector v of the sums of row i of these is
+  // in vector register i * vectors + v, 28 at most. It does not clobber the registers `cursor` and
+  // `count`.
+  void TakeUp(const std::function<void(int rows)>& finish);
+  // Moves `a` to the next tile's rows.
+  void NextTile();
+
+ private:
+  // The tiles behind the sums: rows and weights of a whole step, and of a run's last one where that
+  // has fewer groups.
+  struct Operands {
+    int rows, weights;
+  };
+  static const Operands kWhole, kRest;
+  friend AmxShapes ShapesOf(const AmxProduct& product);
+
+  int blocks() const;
+  Xbyak::Tmm SumsOf(int block, int v) const { return Xbyak::Tmm(block * tile_.vectors + v); }
+  // The tile's row at which a block begins; negative: above the tile.
+  int FirstRow(int block) const;
+  // Bytes on the stack, behind which the distance to what is fetched is.
+  int sums_bytes() const;
+  Xbyak::Address Distance() const;
+  void FetchBehind(int64_t weights_at);
+  // Sums above the tile lie before its own.
+  int RowsAbove() const;
+  // Bytes between rows of the sums on the stack, and between groups of weights.
+  int row_bytes() const;
+  void StartSums(bool from_bias);
+  void Walk();
+  void WalkRuns(int64_t origin);
+  void WalkRun(int64_t at, const kernels::DepthRuns::Run& run);
+  void Step(int64_t at, const Operands& operands);
+  void Multiply(const Xbyak::Tmm& sums, const Xbyak::Tmm& rows, const Xbyak::Tmm& weights);
+  int64_t BlockAt(int block) const;
+  void SkipWeights(int64_t groups) { w_offset_ += groups * row_bytes(); }
+  void FlushWeights();
+  void StoreSums();
+  void LoadSums(int rows);
+
+  Assembler& a_;
+  const AmxProduct& p_;
+  Registers r_;
+  kernels::Tile tile_;
+  bool fetches_ = false;
+  int64_t w_offset_ = 0;  // of the next weights, behind the register
+};
+
+}  // namespace fuselite::jit

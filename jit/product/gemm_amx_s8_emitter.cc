@@ -1,0 +1,138 @@
+#include "jit/product/gemm_amx_s8_emitter.h"
+
+#include <cstddef>
+
+#include "jit/tail/sum_tail_emitter.h"
+
+namespace fuselite::jit {
+
+using Xbyak::Reg64;
+
+namespace {
+
+class GemmAmxEmitter : public Assembler {
+ public:
+  explicit GemmAmxEmitter(const GemmS8Spec& spec)
+      : Assembler(spec.isa),
+        spec_(spec),
+        product_(AmxProductOf(spec)),
+        sums_(*this, product_,
+              {.a = a_,
+               .panel = panel_,
+               .weights = w_,
+               .cursor = r11,
+               .frame = r13,
+               .a_step = r9,
+               .group_step = r10,
+               .no_step = r8,
+               .count = rbx,
+               .outer = pointer_}),
+        tail_(*this, spec.tail,
+              {.args = args_,
+               .args_at = offsetof(GemmS8Args, tail),
+               .out = out_,
+               .out_step = spec.out_step,
+               .across = false,
+               .layer = layer_,
+               .rows = count_,
+               .pointer = pointer_,
+               .temporaries = {31, 30, 29, 28}}) {}
+
+  size_t EmitFunction(const Tile& tile) {
+    tile_ = tile;
+    const size_t entry = BeginFunction();
+    sums_.Begin(tile, 0);
+    tail_.Prepare(Sums(tile.rows));
+    mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
+    mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
+    mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
+    CountDown(qword[args_ + offsetof(GemmS8Args, tiles)], [this] {
+      sums_.Sum(!spec_.tail.row_zero_points());
+      sums_.TakeUp([this](int rows) { FinishRows(rows); });
+      sums_.NextTile();
+    });
+    sums_.End();
+    EndFunction();
+    return entry;
+  }
+
+ private:
+  SumTile Sums(int rows) const {
+    return {.rows = rows,
+            .vectors = tile_.vectors,
+            .width = isa().bytes,
+            .channels = (tile_.vectors - 1) * isa().lanes() + tile_.last_lanes,
+            .reg = [this](int row, int v) { return row * tile_.vectors + v; }};
+  }
+
+  void FinishRows(int rows) {
+    if (spec_.corrects) AddCorrections(rows);
+    if (spec_.tail.row_zero_points()) AddZeroPoints(rows);
+    tail_.Finish(Sums(rows), w_);
+    add(out_, static_cast<uint32_t>(rows * spec_.out_step));
+  }
+
+  void AddCorrections(int rows) {
+    mov(count_, ptr[args_ + offsetof(GemmS8Args, corrections)]);
+    for (int row = 0; row < rows; ++row) {
+      for (int v = 0; v < tile_.vectors; ++v) {
+        const int sum = row * tile_.vectors + v;
+        vpaddd(Vec(sum), Vec(sum), ptr_b[count_ + row * 4]);
+      }
+    }
+    add(qword[args_ + offsetof(GemmS8Args, corrections)], rows * 4);
+  }
+
+  // The biases times the rows' zero points.
+  void AddZeroPoints(int rows) {
+    constexpr int kProduct = 31, kZeroPoint = 30;
+    tail_.LoadRows();
+    for (int row = 0; row < rows; ++row) {
+      vpbroadcastd(Vec(kZeroPoint), tail_.ZeroPoint(row));
+      for (int v = 0; v < tile_.vectors; ++v) {
+        const int sum = row * tile_.vectors + v;
+        vpmulld(Vec(kProduct), Vec(kZeroPoint), ptr[panel_ + v * isa().bytes]);
+        vpaddd(Vec(sum), Vec(sum), Vec(kProduct));
+      }
+    }
+  }
+
+  const GemmS8Spec& spec_;
+  const AmxProduct product_;
+  Tile tile_;
+
+  const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, layer_ = rcx;
+  const Reg64 a_ = rbp, w_ = r14, count_ = r12, pointer_ = r15;
+  AmxWalker sums_;
+  SumTailEmitter tail_;
+};
+
+}  // namespace
+
+AmxProduct AmxProductOf(const GemmS8Spec& spec) {
+  return {.type = spec.flips ? AmxProduct::Type::kInt8 : AmxProduct::Type::kUInt8,
+          .depth = spec.depth,
+          .a_step = spec.a_step,
+          .a_runs = spec.a_runs,
+          .block_rows = spec.amx_rows};
+}
+
+// The tail takes as long as in MicroKernelS8::TileCycles. It and the products of the next tile
+// overlap in part.
+double AmxTileCycles(const GemmS8Spec& spec, int rows, int vectors) {
+  const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
+  return AmxSumCycles(AmxProductOf(spec), rows, vectors) + rows * (3.5 * vectors + 2.0 * stores) +
+         60;
+}
+
+Status CheckAmxGemm(const GemmS8Spec& spec) {
+  FUSELITE_RETURN_IF_ERROR(CheckAmxProduct(AmxProductOf(spec), spec.out_step));
+  return CheckGemmS8(spec);
+}
+
+Result<SharedCode> EmitAmxGemm(const GemmS8Spec& spec, std::span<const Tile> tiles,
+                               const std::string& name) {
+  return EmitFunctions<GemmAmxEmitter>(CodeKey(spec, tiles), name, spec, tiles);
+}
+
+}  // namespace fuselite::jit
