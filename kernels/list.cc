@@ -53,13 +53,32 @@
   X(ExpandDims) \
   X(FakeQuant) \
   X(Fill) \
+  X(FlexAcos) \
+  X(FlexAcosh) \
+  X(FlexAsin) \
+  X(FlexAsinh) \
+  X(FlexAtan) \
+  X(FlexAtanh) \
   X(FlexAvgPool3D) \
+  X(FlexCosh) \
   X(FlexErf) \
+  X(FlexErfc) \
+  X(FlexExpm1) \
   X(FlexExtractImagePatches) \
+  X(FlexInv) \
+  X(FlexIsFinite) \
+  X(FlexIsInf) \
+  X(FlexIsNan) \
+  X(FlexLog1p) \
   X(FlexMaxPool3D) \
+  X(FlexReciprocal) \
   X(FlexResizeBicubic) \
+  X(FlexSelu) \
+  X(FlexSinh) \
+  X(FlexSoftplus) \
   X(FlexSoftsign) \
   X(FlexSplitV) \
+  X(FlexTan) \
   X(Floor) \
   X(FloorDiv) \
   X(FloorMod) \

@@ -84,7 +84,7 @@ def test_the_verdict_names_what_others_need(tmp_path, load_delegate):
     graph = graphs.Graph()
     x = graph.input((4,))
     path, explain = tmp_path / "model.tflite", tmp_path / "explain.json"
-    path.write_bytes(graph.build([graph.op("FlexAtan", [x], x.shape, custom_options=node_def("Atan"))]))
+    path.write_bytes(graph.build([graph.op("FlexBetainc", [x], x.shape, custom_options=node_def("Betainc"))]))
     with pytest.raises(RuntimeError, match="Select TensorFlow op"):
         running.delegated(path, load_delegate(explain_file=explain))
     [node] = running.explanation(explain)["nodes"]
@@ -98,6 +98,53 @@ def test_softsign(load_delegate, delegate_path, tmp_path):
     value = np.linspace(-9, 9, 14, dtype=np.float32).reshape(x.shape)
     for made in run_everywhere(graph.build([y]), [value], load_delegate, delegate_path, tmp_path):
         assert np.array_equal(made, value / (np.abs(value) + 1))
+
+
+def softplus(x):
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def selu(x):
+    return 1.0507009873554805 * np.where(x < 0, 1.6732632423543772 * np.expm1(x), x)
+
+
+FUNCTIONS = {
+    "Acos": np.arccos,
+    "Acosh": np.arccosh,
+    "Asin": np.arcsin,
+    "Asinh": np.arcsinh,
+    "Atan": np.arctan,
+    "Atanh": np.arctanh,
+    "Cosh": np.cosh,
+    "Erfc": np.vectorize(math.erfc),
+    "Expm1": np.expm1,
+    "Inv": np.reciprocal,
+    "IsFinite": np.isfinite,
+    "IsInf": np.isinf,
+    "IsNan": np.isnan,
+    "Log1p": np.log1p,
+    "Reciprocal": np.reciprocal,
+    "Selu": selu,
+    "Sinh": np.sinh,
+    "Softplus": softplus,
+    "Tan": np.tan,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name, load_delegate, delegate_path, tmp_path):
+    rng = np.random.default_rng(5)
+    graph = graphs.Graph()
+    x = graph.input((3, 67))
+    dtype = np.bool_ if name.startswith("Is") else np.float32
+    y = graph.op("Flex" + name, [x], x.shape, dtype=dtype, custom_options=node_def(name, T="float"))
+    value = rng.normal(0, 2, x.shape).astype(np.float32)
+    value[0, :6] = [0, -0.0, np.inf, -np.inf, np.nan, 1]
+    with np.errstate(all="ignore"):
+        expected = FUNCTIONS[name](value.astype(np.float64)).astype(dtype)
+    for made in run_everywhere(graph.build([y]), [value], load_delegate, delegate_path, tmp_path):
+        assert made.dtype == dtype
+        np.testing.assert_allclose(made, expected, rtol=5e-7, atol=1e-37)
 
 
 @pytest.mark.parametrize("quantized", [False, True])
