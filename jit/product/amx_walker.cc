@@ -57,6 +57,7 @@ Status CheckAmxProduct(const AmxProduct& product, int64_t out_step) {
   }
   const auto& runs = product.depth.runs;
   const int64_t length = runs.empty() ? 0 : runs.front().length;
+  if (length == 0) return Unsupported("products of no terms have no AMX tiles");
   const bool equal =
       std::ranges::all_of(runs, [&](const DepthRuns::Run& run) { return run.length == length; });
   if (!equal) return Unsupported("runs of different lengths have no AMX tiles");
