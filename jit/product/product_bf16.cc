@@ -131,8 +131,8 @@ int64_t FormedRowBytes(int64_t count) {
   return bytes % 512 == 0 ? bytes + kLine : bytes;
 }
 
-// Whether each row is rounded by itself, by whoever multiplies it, rather than all of them before:
-// they are the pixels of the input, and more than the tiles of a single row.
+// Whether rows are rounded a block at a time, right before they are multiplied, rather than in a
+// pass over all of them: they are pixels of the input, and there are several.
 bool RoundsRows(const kernels::ProductDescription& d) {
   if (d.left_transposed || d.groups != 1 || d.parts.size() != 1) return false;
   const kernels::Window& window = d.parts.front().window;

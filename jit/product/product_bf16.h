@@ -1,5 +1,6 @@
 // Matrix products of float32 whose values are rounded to bfloat16 and multiplied in pairs: twice
-// the multiply-adds in the time of float32's, and half the bytes of weights. For precision=fast.
+// the multiply-adds in the time of float32's on AMD's cores, sixteen times with AMX, and half the
+// bytes of weights. For precision=fast.
 #pragma once
 
 #include "jit/product/product_f32.h"
