@@ -43,16 +43,20 @@ AmxShapes ShapesOf(const AmxProduct& product);
 
 class AmxWalker {
  public:
+  // What the walk takes of the registers, beside rax.
   struct Registers {
-    Xbyak::Reg64 a;                                   // the tile's first row
-    Xbyak::Reg64 panel;                               // its biases, behind which the weights are
-    Xbyak::Reg64 weights;                             // behind the weights, when the sums are there
-    Xbyak::Reg64 cursor;                              // clobbered; the walk's place within the rows
-    Xbyak::Reg64 frame, a_step, group_step, no_step;  // kept from Begin() to End()
-    Xbyak::Reg64 count, outer;                        // of loops, clobbered, as is rax
+    // The tile's first row, which the function sets before its first tile, and the panel: its
+    // biases, behind which the weights are.
+    Xbyak::Reg64 a{Xbyak::Operand::RBP}, panel{Xbyak::Operand::RSI};
+    Xbyak::Reg64 weights{Xbyak::Operand::R14};  // behind the weights, when the sums are there
+    // Kept from Begin() to End().
+    Xbyak::Reg64 frame{Xbyak::Operand::R13}, a_step{Xbyak::Operand::R9};
+    Xbyak::Reg64 group_step{Xbyak::Operand::R10}, no_step{Xbyak::Operand::R8};
+    // Clobbered: the walk's place within the rows, and the counts of its loops.
+    Xbyak::Reg64 cursor{Xbyak::Operand::R11}, count{Xbyak::Operand::RBX};
+    Xbyak::Reg64 outer{Xbyak::Operand::R15};
   };
-  AmxWalker(Assembler& assembler, const AmxProduct& product, const Registers& registers)
-      : a_(assembler), p_(product), r_(registers) {}
+  AmxWalker(Assembler& assembler, const AmxProduct& product) : a_(assembler), p_(product) {}
 
   // Around the tiles of a function, all of this shape: memory on the stack, and the steps. The
   // first one fetches what lies `next_panel` bytes behind its weights into L2, where that is not 0.
@@ -102,7 +106,7 @@ class AmxWalker {
 
   Assembler& a_;
   const AmxProduct& p_;
-  Registers r_;
+  const Registers r_;
   kernels::Tile tile_;
   bool fetches_ = false;
   int64_t w_offset_ = 0;  // of the next weights, behind the register

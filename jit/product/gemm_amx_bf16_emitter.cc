@@ -15,17 +15,7 @@ class GemmAmxBf16Emitter : public Assembler {
       : Assembler(spec.isa),
         spec_(spec),
         product_(AmxProductOf(spec)),
-        sums_(*this, product_,
-              {.a = a_,
-               .panel = panel_,
-               .weights = r14,
-               .cursor = r11,
-               .frame = r13,
-               .a_step = r9,
-               .group_step = r10,
-               .no_step = r8,
-               .count = rbx,
-               .outer = pointer_}),
+        sums_(*this, product_),
         tail_(*this, spec.tail,
               {.slots_base = args_,
                .slots_offset = offsetof(GemmArgs, operands),
@@ -36,9 +26,9 @@ class GemmAmxBf16Emitter : public Assembler {
     tile_ = tile;
     const size_t entry = BeginFunction();
     SetPartial(tile.last_lanes);
-    mov(panel_, ptr[args_ + offsetof(GemmArgs, panel)]);
+    mov(walk_.panel, ptr[args_ + offsetof(GemmArgs, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
-    mov(a_, ptr[args_ + offsetof(GemmArgs, a)]);
+    mov(walk_.a, ptr[args_ + offsetof(GemmArgs, a)]);
     const int64_t panel = tile.vectors * isa().bytes * (spec_.steps() + 1);
     sums_.Begin(tile, spec_.prefetch_weights ? panel : 0);
     CountDown(qword[args_ + offsetof(GemmArgs, tiles)], [this] {
@@ -73,8 +63,8 @@ class GemmAmxBf16Emitter : public Assembler {
   const AmxProduct product_;
   Tile tile_;
 
-  const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx;
-  const Reg64 a_ = rbp, pointer_ = r15;
+  const AmxWalker::Registers walk_;
+  const Reg64 args_ = rdi, out_ = rdx, pointer_ = r15;
   AmxWalker sums_;
   TailEmitter tail_;
 };

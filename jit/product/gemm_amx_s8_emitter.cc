@@ -16,17 +16,7 @@ class GemmAmxEmitter : public Assembler {
       : Assembler(spec.isa),
         spec_(spec),
         product_(AmxProductOf(spec)),
-        sums_(*this, product_,
-              {.a = a_,
-               .panel = panel_,
-               .weights = w_,
-               .cursor = r11,
-               .frame = r13,
-               .a_step = r9,
-               .group_step = r10,
-               .no_step = r8,
-               .count = rbx,
-               .outer = pointer_}),
+        sums_(*this, product_),
         tail_(*this, spec.tail,
               {.args = args_,
                .args_at = offsetof(GemmS8Args, tail),
@@ -43,9 +33,9 @@ class GemmAmxEmitter : public Assembler {
     const size_t entry = BeginFunction();
     sums_.Begin(tile, 0);
     tail_.Prepare(Sums(tile.rows));
-    mov(panel_, ptr[args_ + offsetof(GemmS8Args, panel)]);
+    mov(walk_.panel, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
-    mov(a_, ptr[args_ + offsetof(GemmS8Args, a)]);
+    mov(walk_.a, ptr[args_ + offsetof(GemmS8Args, a)]);
     CountDown(qword[args_ + offsetof(GemmS8Args, tiles)], [this] {
       sums_.Sum(!spec_.tail.row_zero_points());
       sums_.TakeUp([this](int rows) { FinishRows(rows); });
@@ -68,7 +58,7 @@ class GemmAmxEmitter : public Assembler {
   void FinishRows(int rows) {
     if (spec_.corrects) AddCorrections(rows);
     if (spec_.tail.row_zero_points()) AddZeroPoints(rows);
-    tail_.Finish(Sums(rows), w_);
+    tail_.Finish(Sums(rows), walk_.weights);
     add(out_, static_cast<uint32_t>(rows * spec_.out_step));
   }
 
@@ -91,7 +81,7 @@ class GemmAmxEmitter : public Assembler {
       vpbroadcastd(Vec(kZeroPoint), tail_.ZeroPoint(row));
       for (int v = 0; v < tile_.vectors; ++v) {
         const int sum = row * tile_.vectors + v;
-        vpmulld(Vec(kProduct), Vec(kZeroPoint), ptr[panel_ + v * isa().bytes]);
+        vpmulld(Vec(kProduct), Vec(kZeroPoint), ptr[walk_.panel + v * isa().bytes]);
         vpaddd(Vec(sum), Vec(sum), Vec(kProduct));
       }
     }
@@ -101,8 +91,8 @@ class GemmAmxEmitter : public Assembler {
   const AmxProduct product_;
   Tile tile_;
 
-  const Reg64 args_ = rdi, panel_ = rsi, out_ = rdx, layer_ = rcx;
-  const Reg64 a_ = rbp, w_ = r14, count_ = r12, pointer_ = r15;
+  const AmxWalker::Registers walk_;
+  const Reg64 args_ = rdi, out_ = rdx, layer_ = rcx, count_ = r12, pointer_ = r15;
   AmxWalker sums_;
   SumTailEmitter tail_;
 };

@@ -225,13 +225,18 @@ TEST(KernelNamesTest, StayTheSame) {
           "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
 }
 
+// Expects what a machine with AMX takes.
+void ExpectOfAmx(const Layer& layer, kernels::Precision precision, const std::string& name) {
+  OpTester tester = Make(layer);
+  const Status inferred = tester.Infer();
+  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
+  EXPECT_EQ(NameOf(tester, Isa::kAmx.with(Trait::kTwoVectorPorts), precision), name);
+}
+
 // Deep products of many rows take tiles; a row, and few terms, do not repay them.
 TEST(KernelNamesTest, ThoseOfAmxStayTheSame) {
   const auto expect = [](const Layer& layer, const std::string& name) {
-    OpTester tester = Make(layer);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    EXPECT_EQ(NameOf(tester, Isa::kAmx), name);
+    ExpectOfAmx(layer, kernels::Precision::kDefault, name);
   };
   expect({"CONV_2D", Types::kInt8, {1, 56, 56, 64}, {64, 3, 3, 64}, 1}, "conv int8 14x64 amx jit");
   expect({"CONV_2D", Types::kInt8, {1, 7, 7, 512}, {512, 3, 3, 512}, 1}, "conv int8 28x16 amx jit");
@@ -248,11 +253,7 @@ TEST(KernelNamesTest, ThoseOfAmxStayTheSame) {
 // On cores with tiles what has none multiplies float32, but for single rows.
 TEST(KernelNamesTest, ThoseOfBf16InTilesStayTheSame) {
   const auto expect = [](const Layer& layer, const std::string& name) {
-    OpTester tester = Make(layer);
-    const Status inferred = tester.Infer();
-    ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    const Isa isa = Isa::kAmx.with(Trait::kTwoVectorPorts);
-    EXPECT_EQ(NameOf(tester, isa, kernels::Precision::kFast), name);
+    ExpectOfAmx(layer, kernels::Precision::kFast, name);
   };
   expect({"CONV_2D", Types::kFloat, {1, 224, 224, 3}, {64, 7, 7, 3}, 2}, "conv bf16 16x64 amx jit");
   expect({"CONV_2D", Types::kFloat, {1, 14, 14, 256}, {1024, 1, 1, 256}, 1},
