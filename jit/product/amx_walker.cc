@@ -118,8 +118,13 @@ void AmxWalker::Sum(bool from_bias) {
   StoreSums();
 }
 
-void AmxWalker::NextTile() {
-  a_.add(r_.a, static_cast<uint32_t>(p_.a_runs.Offset(tile_.rows, p_.a_step)));
+void AmxWalker::Tiles(const Xbyak::Address& count, bool from_bias,
+                      const std::function<void(int rows)>& finish) {
+  a_.CountDown(count, [&] {
+    Sum(from_bias);
+    TakeUp(finish);
+    a_.add(r_.a, static_cast<uint32_t>(p_.a_runs.Offset(tile_.rows, p_.a_step)));
+  });
 }
 
 // Each row of a tile of sums is the same vector of biases.

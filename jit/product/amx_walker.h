@@ -62,16 +62,17 @@ class AmxWalker {
   // first one fetches what lies `next_panel` bytes behind its weights into L2, where that is not 0.
   void Begin(const kernels::Tile& tile, int64_t next_panel);
   void End();
-  // The sums of the tile at hand, from the biases on or from zero.
-  void Sum(bool from_bias);
-  // Emits `finish` for some of the rows after the others: vector v of the sums of row i of these is
-  // in vector register i * vectors + v, 28 at most. It does not clobber the registers `cursor` and
-  // `count`.
-  void TakeUp(const std::function<void(int rows)>& finish);
-  // Moves `a` to the next tile's rows.
-  void NextTile();
+  // As many tiles as `count` says, which counts down to 0, each below the one before it. Sums begin
+  // from the biases or from zero. `finish` is emitted for some of a tile's rows after the others:
+  // vector v of the sums of row i of these is in vector register i * vectors + v, 28 at most. It
+  // does not clobber the registers `cursor` and `count`.
+  void Tiles(const Xbyak::Address& count, bool from_bias,
+             const std::function<void(int rows)>& finish);
 
  private:
+  // The sums of the tile at hand.
+  void Sum(bool from_bias);
+  void TakeUp(const std::function<void(int rows)>& finish);
   // The tiles behind the sums: rows and weights of a whole step, and of a run's last one where that
   // has fewer groups.
   struct Operands {

@@ -31,11 +31,8 @@ class GemmAmxBf16Emitter : public Assembler {
     mov(walk_.a, ptr[args_ + offsetof(GemmArgs, a)]);
     const int64_t panel = tile.vectors * isa().bytes * (spec_.steps() + 1);
     sums_.Begin(tile, spec_.prefetch_weights ? panel : 0);
-    CountDown(qword[args_ + offsetof(GemmArgs, tiles)], [this] {
-      sums_.Sum(true);
-      sums_.TakeUp([this](int rows) { FinishRows(rows); });
-      sums_.NextTile();
-    });
+    sums_.Tiles(qword[args_ + offsetof(GemmArgs, tiles)], true,
+                [this](int rows) { FinishRows(rows); });
     sums_.End();
     EndFunction();
     return entry;

@@ -10,9 +10,9 @@ using Xbyak::Reg64;
 
 namespace {
 
-class GemmAmxEmitter : public Assembler {
+class GemmAmxS8Emitter : public Assembler {
  public:
-  explicit GemmAmxEmitter(const GemmS8Spec& spec)
+  explicit GemmAmxS8Emitter(const GemmS8Spec& spec)
       : Assembler(spec.isa),
         spec_(spec),
         product_(AmxProductOf(spec)),
@@ -36,11 +36,8 @@ class GemmAmxEmitter : public Assembler {
     mov(walk_.panel, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);
     mov(walk_.a, ptr[args_ + offsetof(GemmS8Args, a)]);
-    CountDown(qword[args_ + offsetof(GemmS8Args, tiles)], [this] {
-      sums_.Sum(!spec_.tail.row_zero_points());
-      sums_.TakeUp([this](int rows) { FinishRows(rows); });
-      sums_.NextTile();
-    });
+    sums_.Tiles(qword[args_ + offsetof(GemmS8Args, tiles)], !spec_.tail.row_zero_points(),
+                [this](int rows) { FinishRows(rows); });
     sums_.End();
     EndFunction();
     return entry;
@@ -122,7 +119,7 @@ Status CheckAmxGemm(const GemmS8Spec& spec) {
 
 Result<SharedCode> EmitAmxGemm(const GemmS8Spec& spec, std::span<const Tile> tiles,
                                const std::string& name) {
-  return EmitFunctions<GemmAmxEmitter>(CodeKey(spec, tiles), name, spec, tiles);
+  return EmitFunctions<GemmAmxS8Emitter>(CodeKey(spec, tiles), name, spec, tiles);
 }
 
 }  // namespace fuselite::jit

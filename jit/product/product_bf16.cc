@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jit/product/bf16.h"
+#include "jit/product/gemm_amx_bf16_emitter.h"
 #include "kernels/product/byte_groups.h"
 #include "kernels/source/bf16_image.h"
 #include "kernels/source/image_source.h"
@@ -41,7 +42,8 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelBf16::Make(
   const bool one_row = problem.grid.line_rows == 1;
   if (!one_row && isa.has(Feature::kAmxBf16)) {
     std::shared_ptr<MicroKernelBf16> in_tiles(new MicroKernelBf16(*kernel));
-    if (in_tiles->MultiplyInTiles().ok() &&
+    in_tiles->in_tiles_ = true;
+    if (CheckAmxGemm(kernel->spec()).ok() &&
         CyclesOfTiles(problem, *in_tiles) < CyclesOfTiles(problem, *kernel)) {
       return std::shared_ptr<const kernels::MicroKernel>(std::move(in_tiles));
     }
@@ -52,6 +54,31 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelBf16::Make(
     return Unsupported("this core multiplies float32 faster than bfloat16 without tiles");
   }
   return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
+}
+
+int MicroKernelBf16::max_rows(int vectors) const {
+  return in_tiles_ ? MaxAmxTileRows(spec().a_runs, vectors) : MicroKernelF32::max_rows(vectors);
+}
+
+double MicroKernelBf16::TileCycles(int rows, int vectors) const {
+  return in_tiles_ ? AmxTileCycles(spec(), rows, vectors)
+                   : MicroKernelF32::TileCycles(rows, vectors);
+}
+
+Result<SharedCode> MicroKernelBf16::EmitCode(std::span<const kernels::Tile> tiles,
+                                             const std::string& name) {
+  if (!in_tiles_) return MicroKernelF32::EmitCode(tiles, name);
+  spec().amx_rows = AmxBlockRows(spec().a_runs, tiles.front().rows);
+  shapes_ = ShapesOf(AmxProductOf(spec()));
+  return EmitAmxGemm(spec(), tiles, name);
+}
+
+void MicroKernelBf16::Enter() const {
+  if (in_tiles_) EnterAmx(shapes_);
+}
+
+void MicroKernelBf16::Leave() const {
+  if (in_tiles_) LeaveAmx();
 }
 
 std::string MicroKernelBf16::layout() const {
@@ -140,28 +167,18 @@ bool RoundsRows(const kernels::ProductDescription& d) {
          d.images * window.y.output * window.x.output > 1;
 }
 
-Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfFloats(const DepthRuns& depth,
-                                                                 ProductProblem* problem,
-                                                                 const kernels::Tail& tail,
-                                                                 Isa isa) {
+void RoundRows(const DepthRuns& depth, ProductProblem* problem) {
   problem->FormLeft(RoundRowsToBf16, depth.depth() * int64_t{sizeof(float)},
                     FormedRowBytes(depth.depth()));
-  return MicroKernelBf16::Make(depth, *problem, tail, isa);
 }
 
 // Behind the last of an odd number of values there is another row, or nothing.
 Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfTransposed(const DepthRuns& depth,
-                                                                     ProductProblem* problem,
+                                                                     const ProductProblem& problem,
                                                                      const kernels::Tail& tail,
                                                                      Isa isa) {
   const bool odd = depth.depth() % 2 != 0;
-  return MicroKernelBf16::Make(depth, *problem, tail, odd ? isa.without(Feature::kAmxBf16) : isa);
-}
-
-Result<std::shared_ptr<const kernels::MicroKernel>> MakeOfBf16(const DepthRuns& depth,
-                                                               ProductProblem* problem,
-                                                               const kernels::Tail& tail, Isa isa) {
-  return MicroKernelBf16::Make(depth, *problem, tail, isa);
+  return MicroKernelBf16::Make(depth, problem, tail, odd ? isa.without(Feature::kAmxBf16) : isa);
 }
 
 }  // namespace
@@ -172,13 +189,15 @@ Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const kernels::ProductDescription product, op.op->product(op));
   if (product.volume) return Unsupported("volumes are not converted to bfloat16");
   if (RoundsRows(product)) {
-    return PlanFloatProduct(op, context, {sizeof(float), kernels::FloatSource, MakeOfFloats});
+    return PlanFloatProduct(
+        op, context, {sizeof(float), kernels::FloatSource, MicroKernelBf16::Make, RoundRows});
   }
   const auto source = [](int input, const kernels::ProductDescription& d, Isa) {
     return kernels::Bf16Source(input, d, RoundToBf16);
   };
-  return PlanFloatProduct(op, context,
-                          {kBf16, source, product.left_transposed ? MakeOfTransposed : MakeOfBf16});
+  return PlanFloatProduct(
+      op, context,
+      {kBf16, source, product.left_transposed ? MakeOfTransposed : MicroKernelBf16::Make});
 }
 
 }  // namespace fuselite::jit

@@ -3,6 +3,7 @@
 // bytes of weights. For precision=fast.
 #pragma once
 
+#include "jit/product/amx.h"
 #include "jit/product/product_f32.h"
 
 namespace fuselite::jit {
@@ -18,7 +19,13 @@ class MicroKernelBf16 final : public MicroKernelF32 {
       const kernels::Tail& tail, Isa isa);
 
   std::string types() const override { return "bf16"; }
-  std::string target() const override { return in_tiles() ? "amx jit" : "avx512bf16 jit"; }
+  std::string target() const override { return in_tiles_ ? "amx jit" : "avx512bf16 jit"; }
+  int max_rows(int vectors) const override;
+  double TileCycles(int rows, int vectors) const override;
+  int rows_above() const override { return in_tiles_ ? AmxShapes::kRows : 0; }
+  bool goes_across() const override { return !in_tiles_; }
+  void Enter() const override;
+  void Leave() const override;
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override;
@@ -28,6 +35,8 @@ class MicroKernelBf16 final : public MicroKernelF32 {
   std::shared_ptr<MicroKernelF32> Copy() const override {
     return std::shared_ptr<MicroKernelF32>(new MicroKernelBf16(*this));
   }
+  Result<SharedCode> EmitCode(std::span<const kernels::Tile> tiles,
+                              const std::string& name) override;
   // Weights whose columns, or whose rows, lie in one piece.
   void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                    std::byte* to) const;
@@ -35,6 +44,9 @@ class MicroKernelBf16 final : public MicroKernelF32 {
                 std::byte* to) const;
   // Column `column` of the right matrix as the pairs of all steps.
   void RoundColumn(const float* column, int64_t k_step, uint16_t* to) const;
+
+  bool in_tiles_ = false;  // of AMX
+  AmxShapes shapes_;
 };
 
 // Whether precision and instructions allow it, else why not.

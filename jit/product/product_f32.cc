@@ -93,24 +93,10 @@ Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProble
 // behind the one that it continues. What comes on top, a part of each load, lets larger tiles win:
 // they fetch weights and rows less often. Then a tile's start and end: bias, addresses, stores.
 double MicroKernelF32::TileCycles(int rows, int vectors) const {
-  if (in_tiles_) return AmxTileCycles(spec_, rows, vectors);
   const double multiplies = rows * vectors / 2.0;
   const double loads = (rows + vectors) / 2.0;
   const double step = std::max({multiplies, loads, 4.0}) + 0.25 * vectors + 0.1 * rows;
   return static_cast<double>(steps_) * step + rows * vectors + 12;
-}
-
-Status MicroKernelF32::MultiplyInTiles() {
-  in_tiles_ = true;
-  return CheckAmxGemm(spec_);
-}
-
-void MicroKernelF32::Enter() const {
-  if (in_tiles_) EnterAmx(shapes_);
-}
-
-void MicroKernelF32::Leave() const {
-  if (in_tiles_) LeaveAmx();
 }
 
 float* MicroKernelF32::PackBias(const kernels::RightMatrix& right, const PanelChannels& channels,
@@ -145,14 +131,8 @@ void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelCha
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Emit(
     std::span<const Tile> tiles, kernels::TileOrder order, const std::string& name) const {
   std::shared_ptr<MicroKernelF32> kernel = Copy();
-  GemmSpec& spec = kernel->spec_;
-  spec.across = order == kernels::TileOrder::kAcross;
-  if (in_tiles_) {
-    spec.amx_rows = AmxBlockRows(spec.a_runs, tiles.front().rows);
-    kernel->shapes_ = ShapesOf(AmxProductOf(spec));
-  }
-  const auto emit = in_tiles_ ? EmitAmxGemm : EmitGemm;
-  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, emit(spec, tiles, name));
+  kernel->spec_.across = order == kernels::TileOrder::kAcross;
+  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, kernel->EmitCode(tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->entries_[i] = kernel->code_->entry<GemmFunction>(i);
   }
@@ -171,9 +151,9 @@ void MicroKernelF32::Run(const TileRun& run) const {
 
 Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
                                            const kernels::PlanContext& context) {
-  const auto make = [](const kernels::DepthRuns& depth, ProductProblem* problem,
+  const auto make = [](const kernels::DepthRuns& depth, const ProductProblem& problem,
                        const kernels::Tail& tail, Isa isa) {
-    return MicroKernelF32::Make(depth, *problem, tail, IsaFor(problem->group_channels(), isa));
+    return MicroKernelF32::Make(depth, problem, tail, IsaFor(problem.group_channels(), isa));
   };
   return PlanFloatProduct(op, context, {kFloat, kernels::FloatSource, make});
 }
@@ -208,7 +188,8 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   spec.tail_is_linear = kernels::TailIsLinear(tail.emitted);
   spec.micro_kernel = [&](const kernels::DepthRuns& depth, ProductProblem* problem) {
     problem->rest = tail.RestOnFloats(context.isa);
-    return form.micro_kernel(depth, problem, tail.emitted, context.isa);
+    if (form.form_left != nullptr) form.form_left(depth, problem);
+    return form.micro_kernel(depth, *problem, tail.emitted, context.isa);
   };
   return PlanProductKernel(op, d, spec, context);
 }

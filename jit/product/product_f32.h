@@ -4,7 +4,6 @@
 
 #include <array>
 
-#include "jit/product/gemm_amx_bf16_emitter.h"
 #include "jit/product/gemm_emitter.h"
 #include "kernels/operator.h"
 #include "kernels/product/description.h"
@@ -26,15 +25,10 @@ class MicroKernelF32 : public kernels::MicroKernel {
       const kernels::Tail& tail, Isa isa);
 
   std::string types() const override { return "f32"; }
-  std::string target() const override {
-    return std::string(in_tiles_ ? "amx" : isa_.name()) + " jit";
-  }
+  std::string target() const override { return std::string(isa_.name()) + " jit"; }
   int lanes() const override { return isa_.lanes(); }
-  int max_rows(int vectors) const override {
-    return in_tiles_ ? MaxAmxTileRows(spec_.a_runs, vectors) : MaxTileRows(isa_, vectors);
-  }
+  int max_rows(int vectors) const override { return MaxTileRows(isa_, vectors); }
   double TileCycles(int rows, int vectors) const override;
-  int rows_above() const override { return in_tiles_ ? AmxShapes::kRows : 0; }
   int64_t row_bytes() const override {
     return spec_.depth.FreshBytes(spec_.a_step, spec_.bf16 ? 2 : 4);
   }
@@ -45,21 +39,21 @@ class MicroKernelF32 : public kernels::MicroKernel {
   void PackPanel(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("f32 k", steps_); }
-  bool goes_across() const override { return !in_tiles_; }
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
                                                            kernels::TileOrder order,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
-  void Enter() const override;
-  void Leave() const override;
 
  protected:
   explicit MicroKernelF32(Isa isa) : isa_(isa) {}
   // What Make does; `bf16` as in GemmSpec.
   Status Plan(const kernels::DepthRuns& depth, const kernels::ProductProblem& problem,
               const kernels::Tail& tail, bool bf16);
-  // Has AMX multiply the bfloat16, the sums being in its tiles. kUnsupported where it does not.
-  Status MultiplyInTiles();
+  // The code of a copy, for Emit.
+  virtual Result<SharedCode> EmitCode(std::span<const kernels::Tile> tiles,
+                                      const std::string& name) {
+    return EmitGemm(spec_, tiles, name);
+  }
   virtual std::shared_ptr<MicroKernelF32> Copy() const {
     return std::make_shared<MicroKernelF32>(*this);
   }
@@ -67,7 +61,8 @@ class MicroKernelF32 : public kernels::MicroKernel {
   float* PackBias(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,
                   std::byte* to) const;
 
-  bool in_tiles() const { return in_tiles_; }
+  GemmSpec& spec() { return spec_; }
+  const GemmSpec& spec() const { return spec_; }
   const VectorIsa& isa() const { return isa_; }
   const kernels::DepthRuns& depth() const { return spec_.depth; }
   int64_t steps() const { return steps_; }
@@ -77,8 +72,6 @@ class MicroKernelF32 : public kernels::MicroKernel {
   kernels::Tail tail_;                      // addressed by rows of the output
   VectorIsa isa_;
   GemmSpec spec_;
-  bool in_tiles_ = false;
-  AmxShapes shapes_;
   int64_t steps_ = 0;  // of the depth
   SharedCode code_;
 };
@@ -88,10 +81,9 @@ struct FloatProductForm {
   int64_t value_bytes = 0;  // of those that the source leaves
   std::unique_ptr<kernels::Source> (*source)(int input, const kernels::ProductDescription&,
                                              Isa isa);
-  // As MicroKernelF32::Make; may have the problem's left rows brought into another form.
-  Result<std::shared_ptr<const kernels::MicroKernel>> (*micro_kernel)(
-      const kernels::DepthRuns& depth, kernels::ProductProblem* problem, const kernels::Tail& tail,
-      Isa isa);
+  decltype(&MicroKernelF32::Make) micro_kernel;
+  // Has the left rows brought into the form that the micro-kernel reads; null: the source does.
+  void (*form_left)(const kernels::DepthRuns& depth, kernels::ProductProblem* problem) = nullptr;
 };
 // Products of float32 operands in some form, as PlanProductF32 describes them.
 Result<kernels::KernelPlan> PlanFloatProduct(const kernels::OpDescription&,

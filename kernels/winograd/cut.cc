@@ -21,12 +21,6 @@ constexpr double kWeightBytesPerCycle = 4;
 // The transforms pay where they save at least a twentieth, and larger weights likewise.
 constexpr double kWorthwhile = 0.95;
 
-// The cost of `lines` lines of `line_rows` rows, by the micro-kernel's estimate.
-double ProductCycles(const MicroKernel& kernel, int64_t line_rows, int64_t lines,
-                     int64_t channels) {
-  return static_cast<double>(lines) * ChooseTiling(kernel, line_rows, channels).line_cycles;
-}
-
 // What transforming a vector of one tile's channels takes, loads and stores beside arithmetic.
 // Those of stride 2 do little but move: 48 channels take no less time than without, 64 0.92 of it.
 double InputCycles(const WinogradTile& tile) {
@@ -67,21 +61,20 @@ Result<double> PlainCycles(const ProductDescription& conv,
   depth.outer = y.filter;
   depth.runs = {{0, int64_t{x.filter} * conv.channels_in}};
   FUSELITE_ASSIGN_OR_RETURN(const auto kernel, micro_kernel(depth, problem));
-  return ComputedTaps(conv) *
-             ProductCycles(*kernel, x.output, problem.grid.lines(), conv.channels_out) +
+  return ComputedTaps(conv) * CyclesOfTiles(problem, *kernel) +
          WeightCycles(kernel->row_bytes() * conv.channels_out);
 }
 
 Result<double> WinogradCycles(const WinogradCut& cut, const WinogradNumbers& numbers,
                               const MakeWinogradMicroKernel& micro_kernel) {
-  FUSELITE_ASSIGN_OR_RETURN(
-      const auto made, micro_kernel(WinogradDepth(cut), WinogradProduct(cut, cut.chunk_channels)));
+  const ProductProblem problem = WinogradProduct(cut, cut.chunk_channels);
+  FUSELITE_ASSIGN_OR_RETURN(const auto made, micro_kernel(WinogradDepth(cut), problem));
   const MicroKernel& kernel = *made;
   const double vectors_in = TransformedVectors(cut.channels_in, kernel.lanes());
   const double vectors_out = TransformedVectors(cut.channels_out, kernel.lanes());
   // Blocks are as good as full; products of the last chunk's channels too.
   const double products =
-      cut.tile.terms() * ProductCycles(kernel, cut.block_tiles, 1, cut.chunk_channels) *
+      cut.tile.terms() * CyclesOfTiles(problem, kernel) *
       (static_cast<double>(cut.tiles) / static_cast<double>(cut.block_tiles)) *
       (static_cast<double>(cut.channels_out) / static_cast<double>(cut.chunk_channels));
   const double output =

@@ -225,12 +225,18 @@ TEST(KernelNamesTest, StayTheSame) {
           "transpose_conv int8 6x64 avx512 jit", "transpose_conv int8 6x64 avx512vnni jit"});
 }
 
-// Expects what a machine with AMX takes.
-void ExpectOfAmx(const Layer& layer, kernels::Precision precision, const std::string& name) {
+// Expects what the layer takes at a precision.
+void ExpectName(const Layer& layer, Isa isa, kernels::Precision precision,
+                const std::string& name) {
   OpTester tester = Make(layer);
   const Status inferred = tester.Infer();
   ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-  EXPECT_EQ(NameOf(tester, Isa::kAmx.with(Trait::kTwoVectorPorts), precision), name);
+  EXPECT_EQ(NameOf(tester, isa, precision), name);
+}
+
+// Expects what a machine with AMX takes.
+void ExpectOfAmx(const Layer& layer, kernels::Precision precision, const std::string& name) {
+  ExpectName(layer, Isa::kAmx.with(Trait::kTwoVectorPorts), precision, name);
 }
 
 // Deep products of many rows take tiles; a row, and few terms, do not repay them.
@@ -275,11 +281,8 @@ TEST(KernelNamesTest, ThoseOfBf16InTilesStayTheSame) {
 
 // Expects what precision=fast takes on a machine with AVX512-BF16 and on one without.
 void ExpectFast(const Layer& layer, const std::string& bf16, const std::string& other) {
-  OpTester tester = Make(layer);
-  const Status inferred = tester.Infer();
-  ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-  EXPECT_EQ(NameOf(tester, Isa::kAvx512Bf16, kernels::Precision::kFast), bf16);
-  EXPECT_EQ(NameOf(tester, Isa::kAvx512Vnni, kernels::Precision::kFast), other);
+  ExpectName(layer, Isa::kAvx512Bf16, kernels::Precision::kFast, bf16);
+  ExpectName(layer, Isa::kAvx512Vnni, kernels::Precision::kFast, other);
 }
 
 TEST(KernelNamesTest, ThoseOfPrecisionFastStayTheSame) {
