@@ -28,6 +28,7 @@ TYPES = {
     "uint8": lambda seed: random_graphs.RandomGraph(seed, np.uint8),
     "int16": lambda seed: random_graphs.RandomGraph(seed, np.int16),
     "float": lambda seed: random_graphs.RandomGraph(seed, np.float32),
+    "fast": lambda seed: random_graphs.RandomGraph(seed, np.float32),
     "hybrid": lambda seed: random_graphs.RandomGraph(seed, np.float32, True),
     "integer": random_integers.RandomIntegers,
     "rare": random_rare.RandomRare,
@@ -43,6 +44,8 @@ FLOAT_BOUND = 2e-5
 # relative one). The bound is then CONDITION times the change of LiteRT's own outputs when each input and constant
 # changes by a random part of PERTURBATION: sixteen roundings.
 PERTURBATION, CONDITION = 2.0**-20, 4
+# The same for graphs of the type `fast`, whose operands are rounded to bfloat16: a rounding is 2^-9 of a value.
+FAST_BOUND, FAST_PERTURBATION = 0.05, 2.0**-8
 
 
 @dataclasses.dataclass
@@ -104,14 +107,15 @@ def reason(error):
     return re.sub(r"Node number \d+ \((\w+)\).*", r" (\1)", str(error).split("\n")[0])
 
 
-def switched(rng):
-    """Options other than the default ones, and the host."""
-    return HOSTS[rng.integers(len(HOSTS))], {
-        "isa": ISAS[rng.integers(len(ISAS))],
-        "jit": ["on", "off"][rng.integers(2)],
-        "fusion": ["on", "off"][rng.integers(2)],
-        "num_threads": int(rng.integers(1, 3)),
-    }
+def settings_of(type_name, rng):
+    """Hosts and options: the default ones, and others drawn at random."""
+    host, threads = HOSTS[rng.integers(len(HOSTS))], {"num_threads": int(rng.integers(1, 3))}
+    fusion = {"fusion": ["on", "off"][rng.integers(2)]}
+    if type_name == "fast":
+        fast = {"precision": "fast"}
+        return [("litert", fast), (host, fast | threads | fusion)]
+    emission = {"isa": ISAS[rng.integers(len(ISAS))], "jit": ["on", "off"][rng.integers(2)]}
+    return [("litert", {}), (host, emission | fusion | threads)]
 
 
 def halves_apart(actual, expected):
@@ -125,8 +129,15 @@ def halves_apart(actual, expected):
     return np.where(is_half, np.abs(ordered(actual) - ordered(expected)), 1 << 16)
 
 
-def difference(actual, expected, slack=0.0, places=None):
-    """What is wrong with one output; None where nothing is. `slack` widens the bound of floats; `places`: RandomValues."""
+def bound_of(options):
+    """The bound of floats with these options, and how far what they round changes."""
+    fast = options.get("precision") == "fast"
+    return (FAST_BOUND, FAST_PERTURBATION) if fast else (FLOAT_BOUND, PERTURBATION)
+
+
+def difference(actual, expected, slack=0.0, places=None, bound=FLOAT_BOUND):
+    """What is wrong with one output; None where nothing is. `bound` is that of floats, a part of the largest, which
+    `slack` widens; `places`: RandomValues."""
     if actual.dtype != expected.dtype or actual.shape != expected.shape:
         return f"{actual.dtype}{list(actual.shape)} instead of {expected.dtype}{list(expected.shape)}"
     if actual.dtype != np.float32 or places is not None:
@@ -137,23 +148,23 @@ def difference(actual, expected, slack=0.0, places=None):
         return "other values that are not finite"
     largest = np.abs(expected[finite]).max(initial=1)
     error = np.abs(actual[finite].astype(np.float64) - expected[finite]).max(initial=0)
-    return None if error <= max(FLOAT_BOUND * largest, slack) else f"off by {error:g} of {largest:g}"
+    return None if error <= max(bound * largest, slack) else f"off by {error:g} of {largest:g}"
 
 
-def perturbed(graph, inputs, rng):
-    """The outputs of the graph and inputs after small relative changes."""
+def perturbed(graph, inputs, rng, perturbation):
+    """The outputs of the graph and inputs after relative changes of at most `perturbation`."""
 
     def change(values):
         values = np.asarray(values)
-        return (values * (1 + PERTURBATION * rng.uniform(-1, 1, values.shape))).astype(np.float32)
+        return (values * (1 + perturbation * rng.uniform(-1, 1, values.shape))).astype(np.float32)
 
     interpreter = running.interpret(graph.model(change))
     return outputs_of(interpreter, [change(x) if x.dtype == np.float32 else x for x in inputs])
 
 
-def slacks(graph, inputs, expected, rng):
+def slacks(graph, inputs, expected, rng, perturbation):
     """Per output, what errors of rounding may amount to where the graph amplifies them."""
-    changes = [perturbed(graph, inputs, rng) for _ in range(3)]
+    changes = [perturbed(graph, inputs, rng, perturbation) for _ in range(3)]
     return [
         CONDITION * max(float(np.abs(c[i].astype(np.float64) - e).max(initial=0)) for c in changes)
         for i, e in enumerate(expected)
@@ -189,7 +200,7 @@ def subject(seed, type_name, steps=()):
     reference = running.interpret(model, experimental_preserve_all_tensors=True)
     inputs = random_inputs(graph, reference, rng)
     expected = outputs_of(reference, inputs)
-    return Subject(graph, model, reference, inputs, expected, [("litert", {}), switched(rng)], rng)
+    return Subject(graph, model, reference, inputs, expected, settings_of(type_name, rng), rng)
 
 
 def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
@@ -205,17 +216,22 @@ def check(seed, type_name, delegate_path, steps=(), at=lambda stage: None):
     coverage = {} if type_name in ("flow", "state") else requantization.replay(graph.g, s.reference)
     result = Result([], operators=len(graph.g.operators), coverage=coverage)
     allowed = [0.0] * len(s.expected)
+
+    def differences(actual, places):
+        return [difference(a, e, slack, places, bound) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
+
     for host, options in s.settings:
         at(f"delegate in {host} {options}")
         actual, delegated = compared(s.model, s.inputs, delegate_path, host, options)
         if actual is None:
             continue
         result.delegated |= delegated and host == "litert"
-        wrong = [difference(a, e, slack, graph.places) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
+        bound, perturbation = bound_of(options)
+        wrong = differences(actual, graph.places)
         if graph.dtype == np.float32 and any(wrong) and not result.ill_conditioned:
             at("perturbed reference")
-            result.ill_conditioned, allowed = True, slacks(graph, s.inputs, s.expected, s.rng)
-            wrong = [difference(a, e, slack) for a, e, slack in zip(actual, s.expected, allowed, strict=True)]
+            result.ill_conditioned, allowed = True, slacks(graph, s.inputs, s.expected, s.rng, perturbation)
+            wrong = differences(actual, None)
         for i, problem in enumerate(wrong):
             if problem:
                 result.problems.append(f"{host} {options}, output {i} {list(s.expected[i].shape)}: {problem}")

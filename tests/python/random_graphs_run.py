@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares random graphs in LiteRT: the delegate against LiteRT's reference kernels, integers to the bit.
 
-    random_graphs_run.py --count 20000 --seed 0 --types int8,uint8,int16,float,hybrid,integer,rare,shapes,flow,state
+    random_graphs_run.py --count 20000 --seed 0 --types int8,uint8,int16,float,fast,hybrid,integer,rare,shapes,flow,state
 
 Graph i of the run has seed `seed + i // types` and the types in turn; --steps names those that graphs grow by. Each runs in a worker process that is replaced
 when it dies: where LiteRT's reference died the graph is counted, where the delegate did it has failed. The last line
@@ -196,7 +196,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=20000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--types", default="int8,uint8,int16,float,hybrid,integer,rare,shapes,flow,state")
+    parser.add_argument("--types", default="int8,uint8,int16,float,fast,hybrid,integer,rare,shapes,flow,state")
     parser.add_argument("--steps", default="")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--delegate", type=pathlib.Path, default=BUILT)

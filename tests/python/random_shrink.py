@@ -169,7 +169,8 @@ def _judge(case, delegate_path, settings, places):
         actual, _ = random_check.compared(case.bytes, case.inputs, delegate_path, host, options)
         if actual is None:
             continue
-        if any(random_check.difference(a, e, 0.0, places) for a, e in zip(actual, expected, strict=True)):
+        bound, _ = random_check.bound_of(options)
+        if any(random_check.difference(a, e, 0.0, places, bound) for a, e in zip(actual, expected, strict=True)):
             return True
     return False
 
