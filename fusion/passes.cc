@@ -75,6 +75,9 @@ constexpr RewriteFunction kRewrites[] = {
     TransposeVolumeInBlocks,
 };
 
+// When nothing else changes, as the others look for float32.
+constexpr RewriteFunction kLastRewrite = StoreAsBFloat16;
+
 // Each round works on what the one before left; patterns nest a few levels deep at most.
 constexpr int kMaxRounds = 8;
 
@@ -89,15 +92,8 @@ int RunOver(std::span<const NodeId> order, RewriteFunction rewrite, Graph& graph
   return changes;
 }
 
-}  // namespace
-
-std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
-
-int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
-  return RunOver(graph.order(), rewrite, graph, context);
-}
-
-void RunRewrites(Graph& graph, RewriteContext& context) {
+// Round after round, until nothing changes.
+void RunRounds(Graph& graph, RewriteContext& context) {
   for (int round = 0; round < kMaxRounds; ++round) {
     int changes = RemoveDeadNodes(graph);
     std::vector<NodeId> order = graph.order();
@@ -108,6 +104,19 @@ void RunRewrites(Graph& graph, RewriteContext& context) {
     }
     if (changes == 0) return;
   }
+}
+
+}  // namespace
+
+std::span<const RewriteFunction> AllRewrites() { return kRewrites; }
+
+int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
+  return RunOver(graph.order(), rewrite, graph, context);
+}
+
+void RunRewrites(Graph& graph, RewriteContext& context) {
+  RunRounds(graph, context);
+  RunRewrite(kLastRewrite, graph, context);
 }
 
 }  // namespace fuselite::fusion

@@ -18,24 +18,22 @@ namespace {
 using kernels::Candidate;
 
 // Each refuses what the others take, by its types.
-constexpr Candidate kProduct[] = {{"jit int8", PlanProductS8},
-                                  {"jit hybrid", PlanProductHybrid},
-                                  {"jit bf16", PlanProductBf16},
-                                  {"jit", PlanProductF32}};
-constexpr Candidate kConv2D[] = {{"jit int8 winograd", PlanWinogradS8},
-                                 {"jit int8", PlanConv2DInt8},
-                                 {"jit hybrid winograd", PlanWinogradHybrid},
-                                 {"jit hybrid", PlanConv2DHybrid},
-                                 {"jit winograd", PlanWinogradF32},
-                                 {"jit bf16", PlanProductBf16},
-                                 {"jit", PlanConv2D}};
+constexpr Candidate kBf16Product = Candidate::OfBFloat16("jit bf16", PlanProductBf16);
+constexpr Candidate kFloatProduct = Candidate::OfBFloat16("jit", PlanProductF32);
+constexpr Candidate kProduct[] = {
+    {"jit int8", PlanProductS8}, {"jit hybrid", PlanProductHybrid}, kBf16Product, kFloatProduct};
+constexpr Candidate kConv2D[] = {
+    {"jit int8 winograd", PlanWinogradS8},       {"jit int8", PlanConv2DInt8},
+    {"jit hybrid winograd", PlanWinogradHybrid}, {"jit hybrid", PlanConv2DHybrid},
+    {"jit winograd", PlanWinogradF32},           kBf16Product,
+    Candidate::OfBFloat16("jit", PlanConv2D)};
 constexpr Candidate kFullyConnected[] = {{"jit int8", PlanProductS8},
                                          {"jit hybrid", PlanFullyConnectedHybrid},
-                                         {"jit bf16", PlanProductBf16},
-                                         {"jit", PlanProductF32}};
+                                         kBf16Product,
+                                         kFloatProduct};
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
                                           {"jit hybrid", PlanDepthwiseConv2DHybrid},
-                                          {"jit", PlanDepthwiseConv2D}};
+                                          Candidate::OfBFloat16("jit", PlanDepthwiseConv2D)};
 constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
 
 // False for functions of one value that have no emitter, as SIN and LOG.

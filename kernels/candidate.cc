@@ -5,6 +5,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/operator.h"
+#include "kernels/widened.h"
 #include "runtime/support/caught.h"
 
 namespace fuselite::kernels {
@@ -50,6 +51,10 @@ Result<KernelPlan::KernelPtr> KernelPlan::Build(const OpDescription& op,
 }
 
 Result<KernelPlan> Candidate::Plan(const OpDescription& op, const PlanContext& context) const {
+  if (!takes_bfloat16_ && HasBFloat16Values(op)) {
+    if (this == &op.op->candidates.back()) return PlanWidened(*this, op, context);
+    return Unsupported("does not take values of bfloat16");
+  }
   return Guarded("planning the kernel", [&]() -> Result<KernelPlan> {
     FUSELITE_ASSIGN_OR_RETURN(KernelPlan plan,
                               plan_ != nullptr ? plan_(op, context) : OwnPlan(build_(op, context)));

@@ -135,6 +135,14 @@ class Candidate {
 
   constexpr Candidate(std::string_view name, BuildKernel build) : name(name), build_(build) {}
   constexpr Candidate(std::string_view name, PlanKernel plan) : name(name), plan_(plan) {}
+  // One that is asked about values of bfloat16, too (OperatorDef::bfloat16_values). What others
+  // take of them, the operator's last candidate computes in float32.
+  template <class Function>
+  static constexpr Candidate OfBFloat16(std::string_view name, Function function) {
+    Candidate candidate(name, function);
+    candidate.takes_bfloat16_ = true;
+    return candidate;
+  }
 
   // Exceptions of libraries below (Xbyak, the allocator) become refusals, here and when building.
   // Where no output has an element, what the candidate accepts is a plan of no units.
@@ -146,6 +154,7 @@ class Candidate {
  private:
   BuildKernel build_ = nullptr;
   PlanKernel plan_ = nullptr;
+  bool takes_bfloat16_ = false;
 };
 
 }  // namespace fuselite::kernels

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/evaluation.h"
+#include "kernels/widened.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -26,6 +27,7 @@ bool Matches(const TypeRow& row, const OpDescription& op) {
 
 Status CheckTypes(const OpDescription& op) {
   if (op.op->types.empty()) return Status();
+  if (HasBFloat16Values(op)) return CheckTypes(WithFloat32(op));
   if (std::ranges::any_of(op.op->types, [&](const TypeRow& row) { return Matches(row, op); })) {
     return Status();
   }
@@ -74,7 +76,16 @@ Status CheckSignature(const OpDescription& op) {
   return CheckTypes(op);
 }
 
+// The shapes of float32 values; the outputs' types are known.
+Status InferOfBFloat16(OpDescription& op) {
+  OpDescription floats = WithFloat32(op);
+  FUSELITE_RETURN_IF_ERROR(Infer(floats));
+  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].shape = floats.outputs[i].shape;
+  return Status();
+}
+
 Status Infer(OpDescription& op) {
+  if (HasBFloat16Values(op)) return InferOfBFloat16(op);
   FUSELITE_RETURN_IF_ERROR(CheckSignature(op));
   FUSELITE_RETURN_IF_ERROR(op.op->infer(op));
   return CheckSizes(op);

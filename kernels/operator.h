@@ -150,6 +150,8 @@ struct OperatorDef {
   bool elementwise = false;
   // Its kernels make their output tile by tile and can hand it to a tail.
   bool takes_tail = false;
+  // Whatever it takes of float32 may be bfloat16, where it is no constant (kernels/widened.h).
+  bool bfloat16_values = false;
   // Each element of its outputs is an element of its inputs, or the zero that DEQUANTIZE gives for
   // the zero point: it moves integers as it moves the numbers that they stand for. Maxima and
   // minima are such, as a positive scale keeps the order.

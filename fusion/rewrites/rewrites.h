@@ -228,4 +228,8 @@ bool GateIntoWeights(Graph&, NodeId, RewriteContext&);
 // activation, residual, scale or gate after a convolution, and chains of elementwise nodes.
 bool FuseIntoTail(Graph&, NodeId, RewriteContext&);
 
+// precision=fast: what a layer gives lies in memory as bfloat16 where its kernel stores that and
+// the kernels of all who read it, behind nodes that only move elements, take it.
+bool StoreAsBFloat16(Graph&, NodeId, RewriteContext&);
+
 }  // namespace fuselite::fusion

@@ -143,6 +143,13 @@ void Assembler::LoadLanes(int vector, const Place& address, bool partial) {
   }
 }
 
+void Assembler::LoadBf16Lanes(int vector, const Place& address, bool partial) {
+  const bool whole = !partial || partial_ == isa_.lanes();
+  const Xbyak::Zmm to(vector);
+  vpmovzxwd(whole ? to : to | k1 | T_z, ptr[address]);
+  vpslld(to, to, 16);
+}
+
 void Assembler::LoadPieces(int vector, const Place& address, int bytes) {
   const Xmm v(vector);
   int at = 0;
@@ -187,6 +194,13 @@ void Assembler::StoreLanes(const Place& address, int vector, bool partial, int t
     }
     if (partial_ & 1) vmovss(ptr[to], rest);
   }
+}
+
+void Assembler::StoreBf16Lanes(const Place& address, int vector, bool partial) {
+  const Xbyak::Ymm rounded(vector);
+  vcvtneps2bf16(rounded, Xbyak::Zmm(vector));
+  if (!partial || partial_ == isa_.lanes()) return vmovups(ptr[address], rounded);
+  vmovdqu16(ptr[address] | k1, rounded);
 }
 
 void Assembler::PlaceConstants() {

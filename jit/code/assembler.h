@@ -117,8 +117,12 @@ class Assembler : public Xbyak::CodeGenerator {
   // Bytes, fewer than 16, behind which zeros follow: for AVX2, which has no loads masked by bytes.
   // Nothing is read beyond.
   void LoadPieces(int vector, const Place& address, int bytes);
+  // As LoadLanes(), of bfloat16 that become float32. With AVX-512.
+  void LoadBf16Lanes(int vector, const Place& address, bool partial);
   // Clobbers `temporary` for a partial vector of AVX2.
   void StoreLanes(const Place& address, int vector, bool partial, int temporary);
+  // float32 lanes rounded to bfloat16, in the register too. With AVX512-BF16.
+  void StoreBf16Lanes(const Place& address, int vector, bool partial);
 
   // Xbyak's instructions, of which those on plain operands take less time (vector_encoding.h).
   using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpbroadcastd,

@@ -5,11 +5,12 @@
 #include <numeric>
 
 #include "jit/depthwise/depthwise_emitter.h"
-#include "jit/product/product_f32.h"
+#include "jit/product/product_bf16.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
 #include "kernels/rows/along_one_line.h"
+#include "kernels/widened.h"
 #include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
@@ -23,7 +24,7 @@ using kernels::DepthwiseConv2DShape;
 using kernels::KernelPlan;
 using kernels::OpDescription;
 
-constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kFloat = sizeof(float), kBf16 = sizeof(uint16_t);
 
 // Output `o` sums over the inputs [o / group_out * group_in, + group_in).
 struct FloatLayer {
@@ -55,6 +56,7 @@ class FloatLines final : public kernels::LineConvolution {
         rest_(tail.RestOnFloats(spec_.isa)),
         isa_(spec_.isa),
         blocks_(CeilDiv(layer_.channels_out, isa_.lanes())) {
+    if (spec_.bf16_out) rest_.output = DataType::kBFloat16;
     const auto& y = layer_.window.y;
     const std::vector<RowTile> patterns = RowPatterns(spec_);
     for (int32_t row = 0; row < y.output; row += spec_.tile.rows) {
@@ -67,7 +69,7 @@ class FloatLines final : public kernels::LineConvolution {
     const auto& [y, x] = layer_.window;
     const std::string rows = spec_.tile.rows > 1 ? internal::Join(spec_.tile.rows, 'x') : "";
     const std::string inputs = layer_.group_in > 1 ? internal::Join('x', layer_.group_in) : "";
-    return internal::Join(layer_.group_in > 1 ? "grouped" : "depthwise", " f32 ", y.filter, 'x',
+    return internal::Join(layer_.group_in > 1 ? "grouped" : "depthwise", types(), y.filter, 'x',
                           x.filter, inputs, ' ', rows, spec_.tile.columns, 'x', isa_.lanes(), ' ',
                           isa_.name(), " jit") +
            kernels::TailApart(rest_.why);
@@ -101,6 +103,11 @@ class FloatLines final : public kernels::LineConvolution {
   void Run(const kernels::LineRun& run) const override;
 
  private:
+  // Values are float32 in registers; what they are in memory.
+  const char* types() const {
+    if (spec_.bf16_in) return spec_.bf16_out ? " bf16/bf16 " : " bf16/f32 ";
+    return spec_.bf16_out ? " f32/bf16 " : " f32 ";
+  }
   void PackGather(int64_t channel, int64_t used, std::byte* to) const;
 
   FloatLayer layer_;
@@ -157,8 +164,8 @@ void FloatLines::Run(const kernels::LineRun& run) const {
     const int32_t y = run.y + static_cast<int32_t>(i) * rows;
     const int64_t first_pixel = int64_t{window_y.start(y)} * window_x.input - window_x.before;
     DepthwiseArgs call;  // operands that the tail does not have are left alone
-    call.in =
-        run.image + first_pixel * spec_.pixel_bytes + (layer_.gathers() ? 0 : run.channel * kFloat);
+    call.in = run.image + first_pixel * spec_.pixel_bytes +
+              (layer_.gathers() ? 0 : run.channel * (spec_.bf16_in ? kBf16 : kFloat));
     call.weights = run.packed + run.first_block * spec_.block_bytes();
     call.out = out;
     call.blocks = run.last_block - run.first_block - partial;
@@ -170,10 +177,21 @@ void FloatLines::Run(const kernels::LineRun& run) const {
   }
 }
 
+Status CheckBFloat16Operands(const OpDescription& op, Isa isa) {
+  if (!isa.has(Feature::kAvx512Bf16)) {
+    return Unsupported("values of bfloat16 need AVX512-BF16 (isa=", IsaName(isa), ")");
+  }
+  if (op.inputs[1].type != DataType::kFloat32) {
+    return Unsupported("takes weights of float32, not ", DataTypeName(op.inputs[1].type));
+  }
+  return Status();
+}
+
 Status CheckFloatOperands(const OpDescription& op, Isa isa) {
   if (!VectorIsa::Supported(isa)) {
     return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
   }
+  if (kernels::HasBFloat16Values(op)) return CheckBFloat16Operands(op, isa);
   for (const DataType type : {op.inputs[0].type, op.inputs[1].type, op.outputs[0].type}) {
     if (type != DataType::kFloat32) {
       return Unsupported("takes float32, not ", DataTypeName(type));
@@ -189,14 +207,19 @@ Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
   FUSELITE_ASSIGN_OR_RETURN(DividedTail tail, DivideFloatTail(op, layer.activation, line));
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail of_image,
                             DivideFloatTail(op, layer.activation, line * layer.window.y.output));
+  if (kernels::HasBFloat16Values(op) && (layer.gathers() || !tail.rest.empty())) {
+    return Unsupported("values of bfloat16 take neither groups nor a tail that is not emitted");
+  }
   const bool lines_follow = of_image.rest.stages.size() == tail.rest.stages.size();
   const VectorIsa isa(context.isa);
   DepthwiseSpec spec{
       .isa = context.isa,
       .window = layer.window,
       .tile = ChooseDepthwiseTile(layer.window, context.isa, lines_follow ? 2 : 1, layer.gathers()),
-      .pixel_bytes = op.inputs[0].pitch() * kFloat,
-      .out_pixel_bytes = op.outputs[0].pitch() * kFloat,
+      .pixel_bytes = op.inputs[0].pitch() * BitWidth(op.inputs[0].type) / 8,
+      .out_pixel_bytes = op.outputs[0].pitch() * BitWidth(op.outputs[0].type) / 8,
+      .bf16_in = op.inputs[0].type == DataType::kBFloat16,
+      .bf16_out = op.outputs[0].type == DataType::kBFloat16,
       .partial_lanes = layer.channels_out % isa.lanes(),
       .gathered = layer.gathers() ? layer.group_in : 0,
       .tail = std::move(tail.emitted)};
@@ -225,7 +248,10 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
                                        const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckFloatOperands(op, context.isa));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.channels_in == 1 && shape.multiplier > 1) return PlanProductF32(op, context);
+  if (shape.channels_in == 1 && shape.multiplier > 1) {
+    if (kernels::HasBFloat16Values(op)) return PlanProductBf16(op, context);
+    return PlanProductF32(op, context);
+  }
   return PlanLayer(op,
                    {.window = kernels::AlongOneLine(shape.window),
                     .batch = shape.batch,

@@ -43,6 +43,8 @@ class DepthwiseEmitter : public Assembler {
  private:
   int Top(int i) const { return isa().registers() - 1 - i; }
   bool gathers() const { return spec_.gathered > 0; }
+  // From the channels of a vector to the next ones.
+  int VectorBytes(bool bf16) const { return bf16 ? isa().bytes / 2 : isa().bytes; }
   int indices() const { return Top(2); }
   int read_lanes() const { return Top(3); }  // AVX2; kRead on AVX-512
 
@@ -60,8 +62,8 @@ class DepthwiseEmitter : public Assembler {
     L(next);
     EmitBlock(rows, columns, false);
     tail_.AdvanceChannels(isa().bytes);
-    if (!gathers()) add(in_, isa().bytes);
-    add(out_, isa().bytes);
+    if (!gathers()) add(in_, VectorBytes(spec_.bf16_in));
+    add(out_, VectorBytes(spec_.bf16_out));
     add(weights_, static_cast<uint32_t>(spec_.block_bytes()));
     dec(blocks_);
     jnz(next, T_NEAR);
@@ -99,7 +101,8 @@ class DepthwiseEmitter : public Assembler {
     tail_.Emit(values);
     for (int i = 0; i < sums; ++i) {
       const int64_t at = i / outputs_ * out_row_bytes_ + i % outputs_ * spec_.out_pixel_bytes;
-      StoreLanes(Place(out_) + at, i, partial, Top(0));
+      const Place to = Place(out_) + at;
+      spec_.bf16_out ? StoreBf16Lanes(to, i, partial) : StoreLanes(to, i, partial, Top(0));
     }
   }
 
@@ -113,6 +116,7 @@ class DepthwiseEmitter : public Assembler {
 
   // Input `i` of each lane, of the pixel that is `offset` bytes further.
   void LoadInput(int to, int i, int64_t offset, bool partial) {
+    if (spec_.bf16_in) return LoadBf16Lanes(to, Place(in_) + offset, partial);
     if (!gathers()) return LoadLanes(to, Place(in_) + offset, partial);
     const auto from = ptr[block_in_ + static_cast<int>(offset + 4 * i)];
     if (isa().avx512) {
@@ -179,8 +183,10 @@ class DepthwiseEmitter : public Assembler {
 
 std::string CodeKey(const DepthwiseSpec& spec) {
   return internal::Join("depthwise f32 ", spec.isa.bits(), " in", spec.pixel_bytes, " out",
-                        spec.out_pixel_bytes, " partial", spec.partial_lanes, " gathered",
-                        int{spec.gathered}, " tile", spec.tile.rows, 'x', spec.tile.columns) +
+                        spec.out_pixel_bytes, spec.bf16_in ? " bf16 in" : "",
+                        spec.bf16_out ? " bf16 out" : "", " partial", spec.partial_lanes,
+                        " gathered", int{spec.gathered}, " tile", spec.tile.rows, 'x',
+                        spec.tile.columns) +
          WindowKey(spec.window) + TailKey(spec.tail);
 }
 

@@ -40,6 +40,8 @@ struct DepthwiseSpec {
   DepthwiseTile tile;
   int64_t pixel_bytes = 0;  // between pixels of the input
   int64_t out_pixel_bytes = 0;
+  // Values that are bfloat16 in memory, of inputs that are not gathered; `isa` has AVX512-BF16.
+  bool bf16_in = false, bf16_out = false;
   int partial_lanes = 0;  // channels beyond the last whole vector
   // How many inputs, of neighbouring channels, an output sums over that are gathered from the first
   // on: of convolutions in small groups and with depth multipliers. 0: each channel is its own

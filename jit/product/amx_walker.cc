@@ -93,13 +93,13 @@ int AmxWalker::RowsAbove() const { return std::max(0, p_.block_rows - tile_.rows
 int AmxWalker::sums_bytes() const { return std::max(tile_.rows, p_.block_rows) * row_bytes(); }
 Xbyak::Address AmxWalker::Distance() const { return a_.qword[a_.rsp + sums_bytes()]; }
 
-void AmxWalker::Begin(const Tile& tile, int64_t next_panel) {
+void AmxWalker::Begin(const Tile& tile, const Ahead& ahead) {
   tile_ = tile;
-  fetches_ = next_panel != 0;
+  ahead_ = ahead;
   a_.mov(r_.frame, a_.rsp);
   a_.and_(a_.rsp, -kVectorBytes);
-  a_.sub(a_.rsp, sums_bytes() + (fetches_ ? kVectorBytes : 0));
-  if (fetches_) a_.mov(Distance(), static_cast<uint32_t>(next_panel));
+  a_.sub(a_.rsp, sums_bytes() + (fetches() ? kVectorBytes : 0));
+  if (fetches()) a_.mov(Distance(), static_cast<uint32_t>(ahead.bytes));
   a_.mov(r_.a_step, p_.a_step);
   a_.mov(r_.group_step, row_bytes());
   a_.xor_(r_.no_step, r_.no_step);
@@ -112,9 +112,9 @@ void AmxWalker::Sum(bool from_bias) {
   a_.lea(r_.weights, a_.ptr[r_.panel + row_bytes()]);
   w_offset_ = 0;
   a_.mov(r_.cursor, r_.a);
-  if (fetches_) a_.mov(a_.rax, Distance());
+  if (fetches()) a_.mov(a_.rax, Distance());
   Walk();
-  if (fetches_) a_.mov(Distance(), 0);  // later tiles would fetch the same
+  if (fetches()) TakeNextPart();
   StoreSums();
 }
 
@@ -197,7 +197,7 @@ void AmxWalker::Step(int64_t at, const Operands& operands) {
     a_.tileloadd(
         weights,
         a_.ptr[r_.weights + r_.group_step + static_cast<int>(w_offset_ + v * kVectorBytes)]);
-    if (fetches_) FetchBehind(w_offset_ + v * kVectorBytes);
+    if (fetches()) FetchBehind(w_offset_ + v * kVectorBytes);
     for (int i = 0; i < blocks(); ++i) {
       const int block = v % 2 == 0 ? i : blocks() - 1 - i;
       const int64_t from = at + BlockAt(block);
@@ -210,11 +210,23 @@ void AmxWalker::Step(int64_t at, const Operands& operands) {
   }
 }
 
-// As many lines as a whole tile of weights has.
+// A part of the lines that a whole tile of weights has.
 void AmxWalker::FetchBehind(int64_t weights_at) {
-  for (int64_t group = 0; group < kGroups; ++group) {
+  for (int64_t group = 0; group < kGroups; group += ahead_.parts) {
     a_.prefetcht1(a_.ptr[r_.weights + a_.rax + static_cast<int>(weights_at + group * row_bytes())]);
   }
+}
+
+// A part has the lines of every so many groups. Behind the last one tiles fetch weights of their
+// own panel, which are there.
+void AmxWalker::TakeNextPart() {
+  Xbyak::Label more;
+  a_.add(a_.rax, row_bytes());
+  a_.cmp(a_.rax, static_cast<uint32_t>(ahead_.bytes + ahead_.parts * row_bytes()));
+  a_.jl(more);
+  a_.xor_(a_.eax, a_.eax);
+  a_.L(more);
+  a_.mov(Distance(), a_.rax);
 }
 
 void AmxWalker::Multiply(const Xbyak::Tmm& sums, const Xbyak::Tmm& rows,

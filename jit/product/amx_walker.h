@@ -58,9 +58,15 @@ class AmxWalker {
   };
   AmxWalker(Assembler& assembler, const AmxProduct& product) : a_(assembler), p_(product) {}
 
-  // Around the tiles of a function, all of this shape: memory on the stack, and the steps. The
-  // first one fetches what lies `next_panel` bytes behind its weights into L2, where that is not 0.
-  void Begin(const kernels::Tile& tile, int64_t next_panel);
+  // What lies `bytes` behind the weights is fetched into L2 while the first tiles of a call pass
+  // these: as many tiles as there are parts, a part each. 0 bytes: nothing is.
+  struct Ahead {
+    int64_t bytes = 0;
+    int parts = 1;  // a power of two, 16 at most
+  };
+
+  // Around the tiles of a function, all of this shape: memory on the stack, and the steps.
+  void Begin(const kernels::Tile& tile, const Ahead& ahead);
   void End();
   // As many tiles as `count` says, which counts down to 0, each below the one before it. Sums begin
   // from the biases or from zero. `finish` is emitted for some of a tile's rows after the others:
@@ -88,7 +94,9 @@ class AmxWalker {
   // Bytes on the stack, behind which the distance to what is fetched is.
   int sums_bytes() const;
   Xbyak::Address Distance() const;
+  bool fetches() const { return ahead_.bytes != 0; }
   void FetchBehind(int64_t weights_at);
+  void TakeNextPart();
   // Sums above the tile lie before its own.
   int RowsAbove() const;
   // Bytes between rows of the sums on the stack, and between groups of weights.
@@ -109,7 +117,7 @@ class AmxWalker {
   const AmxProduct& p_;
   const Registers r_;
   kernels::Tile tile_;
-  bool fetches_ = false;
+  Ahead ahead_;
   int64_t w_offset_ = 0;  // of the next weights, behind the register
 };
 

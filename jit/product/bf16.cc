@@ -46,6 +46,21 @@ void RoundRowsToBf16(const std::byte* in, std::byte* out, const kernels::CopyDim
   }
 }
 
+FUSELITE_BF16 void WidenRowsOfBf16(const std::byte* in, std::byte* out,
+                                   const kernels::CopyDim& rows, int64_t row_bytes) {
+  const int64_t count = row_bytes / static_cast<int64_t>(sizeof(uint16_t));
+  for (int64_t row = 0; row < rows.size; ++row, in += rows.in_stride, out += rows.out_stride) {
+    const auto* const from = reinterpret_cast<const uint16_t*>(in);
+    auto* const to = reinterpret_cast<float*>(out);
+    for (int64_t i = 0; i < count; i += kLanes) {
+      const __mmask16 lanes = FirstLanes(count - i);
+      const __m512i words =
+          _mm512_maskz_cvtepu16_epi32(lanes, _mm256_maskz_loadu_epi16(lanes, from + i));
+      _mm512_mask_storeu_epi32(to + i, lanes, _mm512_maskz_slli_epi32(lanes, words, 16));
+    }
+  }
+}
+
 FUSELITE_BF16 void RoundToBf16Pairs(const float* even, const float* odd, int64_t count,
                                     uint32_t* to) {
   const __mmask16 has_odd = odd == nullptr ? 0 : 0xFFFF;

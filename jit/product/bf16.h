@@ -17,6 +17,10 @@ void RoundToBf16(const float* from, int64_t count, uint16_t* to);
 void RoundRowsToBf16(const std::byte* in, std::byte* out, const kernels::CopyDim& rows,
                      int64_t row_bytes);
 
+// The other way, of `row_bytes` bytes of bfloat16.
+void WidenRowsOfBf16(const std::byte* in, std::byte* out, const kernels::CopyDim& rows,
+                     int64_t row_bytes);
+
 // to[i] = even[i] in the lower half, odd[i] in the upper one; a null `odd` is zeros.
 void RoundToBf16Pairs(const float* even, const float* odd, int64_t count, uint32_t* to);
 

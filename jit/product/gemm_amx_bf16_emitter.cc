@@ -30,7 +30,7 @@ class GemmAmxBf16Emitter : public Assembler {
     mov(out_, ptr[args_ + offsetof(GemmArgs, out)]);
     mov(walk_.a, ptr[args_ + offsetof(GemmArgs, a)]);
     const int64_t panel = tile.vectors * isa().bytes * (spec_.steps() + 1);
-    sums_.Begin(tile, spec_.prefetch_weights ? panel : 0);
+    sums_.Begin(tile, {.bytes = spec_.prefetch_weights ? panel : 0, .parts = spec_.fetched_parts});
     sums_.Tiles(qword[args_ + offsetof(GemmArgs, tiles)], true,
                 [this](int rows) { FinishRows(rows); });
     sums_.End();
@@ -48,9 +48,7 @@ class GemmAmxBf16Emitter : public Assembler {
     }
     tail_.Emit(values);
     for (const TileValue& value : values) {
-      const auto offset =
-          static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
-      StoreLanes(Place(out_) + offset, value.reg, value.partial, 31);
+      StoreTileValue(*this, spec_, Place(out_), value, 31);
     }
     tail_.AdvanceRows(rows);
     add(out_, static_cast<uint32_t>(rows * spec_.out_step));

@@ -31,7 +31,7 @@ class GemmAmxS8Emitter : public Assembler {
   size_t EmitFunction(const Tile& tile) {
     tile_ = tile;
     const size_t entry = BeginFunction();
-    sums_.Begin(tile, 0);
+    sums_.Begin(tile, {});
     tail_.Prepare(Sums(tile.rows));
     mov(walk_.panel, ptr[args_ + offsetof(GemmS8Args, panel)]);
     mov(out_, ptr[args_ + offsetof(GemmS8Args, out)]);

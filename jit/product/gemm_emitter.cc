@@ -163,9 +163,7 @@ class GemmEmitter : public Assembler {
     }
     tail.Emit(values);
     for (const TileValue& value : values) {
-      const auto offset =
-          static_cast<int32_t>(value.row * spec_.out_step + value.vector * isa().bytes);
-      StoreLanes(Place(out_) + offset, value.reg, value.partial, Top(0));
+      StoreTileValue(*this, spec_, Place(out_), value, Top(0));
     }
     if (spec_.across) return GoAcross(&tail);
     tail.AdvanceRows(tile_.rows);
@@ -173,9 +171,8 @@ class GemmEmitter : public Assembler {
     add(out_, static_cast<uint32_t>(tile_.rows * spec_.out_step));
   }
   void GoAcross(TailEmitter* tail) {
-    const int bytes = tile_.vectors * isa().bytes;
-    tail->AdvanceChannels(bytes);
-    add(out_, bytes);
+    tail->AdvanceChannels(tile_.vectors * isa().bytes);
+    add(out_, tile_.vectors * spec_.out_vector_bytes());
     add(panel_, static_cast<uint32_t>(PanelBytes(tile_.vectors)));
   }
   int Top(int i) const { return isa().registers() - 1 - i; }
@@ -192,12 +189,20 @@ class GemmEmitter : public Assembler {
 
 }  // namespace
 
+void StoreTileValue(Assembler& assembler, const GemmSpec& spec, const Place& out,
+                    const TileValue& value, int temporary) {
+  const int64_t at = value.row * spec.out_step + value.vector * spec.out_vector_bytes();
+  const Place to = out + static_cast<int32_t>(at);
+  if (spec.bf16_out) return assembler.StoreBf16Lanes(to, value.reg, value.partial);
+  assembler.StoreLanes(to, value.reg, value.partial, temporary);
+}
+
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {
-  std::string key =
-      internal::Join("gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/',
-                     spec.a_runs.rows, '*', spec.a_runs.step, " o", spec.out_step, " x",
-                     int{spec.across}, " r", int{spec.rolled}, " w", int{spec.prefetch_weights},
-                     " m", spec.amx_rows, " k", spec.depth.outer, '*', spec.depth.outer_step);
+  std::string key = internal::Join(
+      "gemm f", spec.bf16 ? 16 : 32, ' ', spec.isa.bits(), " a", spec.a_step, '/', spec.a_runs.rows,
+      '*', spec.a_runs.step, " o", spec.out_step, spec.bf16_out ? "b" : "", " x", int{spec.across},
+      " r", int{spec.rolled}, " w", int{spec.prefetch_weights}, " m", spec.amx_rows, '/',
+      spec.fetched_parts, " k", spec.depth.outer, '*', spec.depth.outer_step);
   for (const auto& run : spec.depth.runs) key += internal::Join(' ', run.offset, '+', run.length);
   for (const Tile& tile : tiles) {
     key += internal::Join(" t", tile.rows, 'x', tile.vectors, '.', tile.last_lanes);

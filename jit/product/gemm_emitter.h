@@ -23,13 +23,17 @@ struct GemmSpec {
   int64_t a_step = 0;       // from a row of a tile to the next of its run
   kernels::RowRuns a_runs;  // a tile has whole ones
   int64_t out_step = 0;
+  bool bf16_out = false;          // the output is rounded to bfloat16; `isa` has AVX512-BF16
   bool across = false;            // tiles go across: panels are as long as a tile reads of one
   bool rolled = false;            // loops take one step at a time (RollsLoops)
   bool prefetch_weights = false;  // they come from beyond L2
   // AMX (gemm_amx_bf16_emitter.h): the rows of a block. 0: sums are in vector registers.
   int amx_rows = 0;
-  kernels::Tail tail;  // emitted wholly (DivideFloatTail)
+  int fetched_parts = 1;  // with `prefetch_weights`, AmxWalker::Ahead::parts
+  kernels::Tail tail;     // emitted wholly (DivideFloatTail)
 
+  // Bytes between the channels of two vectors in the output.
+  int out_vector_bytes() const { return VectorIsa(isa).lanes() * (bf16_out ? 2 : 4); }
   // The values that a lane multiplies at a time, which are four bytes.
   int64_t step_values() const { return bf16 ? 2 : 1; }
   int64_t steps() const { return depth.steps(step_values()); }
@@ -49,6 +53,11 @@ struct GemmArgs {
   kernels::TailSlots operands;  // of the tail, at the first tile
 };
 using GemmFunction = void(GemmArgs* args);  // the arguments are consumed
+
+// Stores a value of a tile whose first one belongs at `out`. Clobbers its register, and
+// `temporary`.
+void StoreTileValue(Assembler& assembler, const GemmSpec& spec, const Place& out,
+                    const TileValue& value, int temporary);
 
 // The most rows that a tile of `vectors` vectors can have.
 int MaxTileRows(const VectorIsa& isa, int vectors);

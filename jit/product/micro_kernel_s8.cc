@@ -238,9 +238,9 @@ void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Emit(
-    std::span<const Tile> tiles, kernels::TileOrder order, const std::string& name) const {
+    std::span<const Tile> tiles, const kernels::TileCalls& calls, const std::string& name) const {
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(*this));
-  kernel->spec_.across = order == kernels::TileOrder::kAcross;
+  kernel->spec_.across = calls.order == kernels::TileOrder::kAcross;
   FUSELITE_RETURN_IF_ERROR(kernel->EmitOwn(tiles, name));
   return std::shared_ptr<const kernels::MicroKernel>(std::move(kernel));
 }

@@ -35,7 +35,7 @@ class MicroKernelBf16 final : public MicroKernelF32 {
   std::shared_ptr<MicroKernelF32> Copy() const override {
     return std::shared_ptr<MicroKernelF32>(new MicroKernelBf16(*this));
   }
-  Result<SharedCode> EmitCode(std::span<const kernels::Tile> tiles,
+  Result<SharedCode> EmitCode(std::span<const kernels::Tile> tiles, const kernels::TileCalls& calls,
                               const std::string& name) override;
   // Weights whose columns, or whose rows, lie in one piece.
   void PackColumns(const kernels::RightMatrix& right, const kernels::PanelChannels& channels,

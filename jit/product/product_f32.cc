@@ -5,9 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "jit/product/bf16.h"
 #include "kernels/filter_operands.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
+#include "kernels/widened.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::jit {
 
@@ -20,7 +23,7 @@ using kernels::TileRun;
 
 namespace {
 
-constexpr int64_t kFloat = sizeof(float);
+constexpr int64_t kFloat = sizeof(float), kBf16 = sizeof(uint16_t);
 // Weights of many rows beyond this come from further away than L2 and are fetched ahead.
 constexpr int64_t kWeightsThatStay = 256 << 10;
 // Packing the weights at each run takes about as long as the products of so many rows.
@@ -59,7 +62,39 @@ Isa IsaFor(int64_t channels, Isa isa) {
   return half ? Isa::kAvx2 : isa;
 }
 
+void WidenRows(const kernels::DepthRuns& depth, ProductProblem* problem) {
+  problem->FormLeft(WidenRowsOfBf16, depth.depth() * kBf16, FormedRowBytes(depth.depth() * kFloat));
+}
+
+// The product in float32 of values that are, in part, bfloat16 in memory.
+Result<kernels::KernelPlan> PlanOfBFloat16(const OpDescription& op,
+                                           const kernels::PlanContext& context) {
+  if (!context.isa.has(Feature::kAvx512Bf16)) {
+    return Unsupported("values of bfloat16 need AVX512-BF16 (isa=", IsaName(context.isa), ")");
+  }
+  if (op.inputs[op.op->product_inputs->x].type != DataType::kBFloat16) {
+    return PlanFloatProduct(op, context, {kFloat, kernels::FloatSource, MicroKernelF32::Make});
+  }
+  FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
+  if (!HasPixelRows(d)) return Unsupported("windows over bfloat16 are not widened to float32");
+  return PlanFloatProduct(op, context,
+                          {kBf16, kernels::BFloat16Source, MicroKernelF32::Make, WidenRows});
+}
+
 }  // namespace
+
+int64_t FormedRowBytes(int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  const int64_t lines = CeilDiv(bytes, kLine) * kLine;
+  return lines % 512 == 0 ? lines + kLine : lines;
+}
+
+bool HasPixelRows(const ProductDescription& d) {
+  if (d.left_transposed || d.volume || d.groups != 1 || d.parts.size() != 1) return false;
+  const kernels::Window& window = d.parts.front().window;
+  return window.y.filter == 1 && window.x.filter == 1 &&
+         d.images * window.y.output * window.x.output > 1;
+}
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Make(
     const kernels::DepthRuns& depth, const ProductProblem& problem, const kernels::Tail& tail,
@@ -78,6 +113,7 @@ Status MicroKernelF32::Plan(const kernels::DepthRuns& depth, const ProductProble
   spec_.a_step = problem.left.row;
   spec_.a_runs = problem.left_runs;
   spec_.out_step = problem.out.row * problem.out_row_bytes;
+  spec_.bf16_out = problem.out_value_bytes == kBf16;
   steps_ = spec_.steps();
   const int64_t weights_bytes =
       problem.rights * problem.channels * (steps_ + 1) * DepthWalker::kStepBytes;
@@ -129,10 +165,10 @@ void MicroKernelF32::PackPanel(const kernels::RightMatrix& right, const PanelCha
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelF32::Emit(
-    std::span<const Tile> tiles, kernels::TileOrder order, const std::string& name) const {
+    std::span<const Tile> tiles, const kernels::TileCalls& calls, const std::string& name) const {
   std::shared_ptr<MicroKernelF32> kernel = Copy();
-  kernel->spec_.across = order == kernels::TileOrder::kAcross;
-  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, kernel->EmitCode(tiles, name));
+  kernel->spec_.across = calls.order == kernels::TileOrder::kAcross;
+  FUSELITE_ASSIGN_OR_RETURN(kernel->code_, kernel->EmitCode(tiles, calls, name));
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->entries_[i] = kernel->code_->entry<GemmFunction>(i);
   }
@@ -151,6 +187,7 @@ void MicroKernelF32::Run(const TileRun& run) const {
 
 Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
                                            const kernels::PlanContext& context) {
+  if (kernels::HasBFloat16Values(op)) return PlanOfBFloat16(op, context);
   const auto make = [](const kernels::DepthRuns& depth, const ProductProblem& problem,
                        const kernels::Tail& tail, Isa isa) {
     return MicroKernelF32::Make(depth, problem, tail, IsaFor(problem.group_channels(), isa));
@@ -167,8 +204,11 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
-  for (const DataType type : {in.type, weights.type, op.outputs[0].type}) {
-    if (type != DataType::kFloat32) {
+  if (weights.type != DataType::kFloat32) {
+    return Unsupported("takes weights of float32, not ", DataTypeName(weights.type));
+  }
+  for (const DataType type : {in.type, op.outputs[0].type}) {
+    if (type != DataType::kFloat32 && type != DataType::kBFloat16) {
       return Unsupported("takes float32, not ", DataTypeName(type));
     }
   }
@@ -182,6 +222,9 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
                             DivideFloatTail(op, d.activation, RowsOfLine(d)));
+  if (!tail.rest.empty() && kernels::HasBFloat16Values(op)) {
+    return Unsupported("values of bfloat16 take no tail that is not emitted");
+  }
   kernels::ProductKernelSpec spec;
   spec.source = form.source(inputs.x, d, context.isa);
   spec.value_bytes = form.value_bytes;

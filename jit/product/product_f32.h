@@ -40,7 +40,7 @@ class MicroKernelF32 : public kernels::MicroKernel {
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("f32 k", steps_); }
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
-                                                           kernels::TileOrder order,
+                                                           const kernels::TileCalls& calls,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 
@@ -51,6 +51,7 @@ class MicroKernelF32 : public kernels::MicroKernel {
               const kernels::Tail& tail, bool bf16);
   // The code of a copy, for Emit.
   virtual Result<SharedCode> EmitCode(std::span<const kernels::Tile> tiles,
+                                      const kernels::TileCalls& /*calls*/,
                                       const std::string& name) {
     return EmitGemm(spec_, tiles, name);
   }
@@ -85,6 +86,13 @@ struct FloatProductForm {
   // Has the left rows brought into the form that the micro-kernel reads; null: the source does.
   void (*form_left)(const kernels::DepthRuns& depth, kernels::ProductProblem* problem) = nullptr;
 };
+// Whether rows are brought into another form a block at a time, right before they are multiplied,
+// rather than in a pass over all of them: they are pixels of the input, and there are several.
+bool HasPixelRows(const kernels::ProductDescription& description);
+// What such rows of so many bytes take each: whole cache lines, and no multiple of 512 bytes, as
+// they would then share a few lines of L1.
+int64_t FormedRowBytes(int64_t bytes);
+
 // Products of float32 operands in some form, as PlanProductF32 describes them.
 Result<kernels::KernelPlan> PlanFloatProduct(const kernels::OpDescription&,
                                              const kernels::PlanContext&,

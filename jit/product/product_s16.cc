@@ -59,9 +59,10 @@ std::string MicroKernelS16::layout() const {
 }
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS16::Emit(
-    std::span<const kernels::Tile> tiles, kernels::TileOrder order, const std::string& name) const {
+    std::span<const kernels::Tile> tiles, const kernels::TileCalls& calls,
+    const std::string& name) const {
   std::shared_ptr<MicroKernelS16> kernel(new MicroKernelS16(*this));
-  kernel->spec_.across = order == kernels::TileOrder::kAcross;
+  kernel->spec_.across = calls.order == kernels::TileOrder::kAcross;
   FUSELITE_ASSIGN_OR_RETURN(kernel->code_, EmitGemmS8(kernel->spec_, tiles, name));
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->entries_[i] = kernel->code_->entry<GemmS8Function>(i);

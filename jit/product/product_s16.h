@@ -34,7 +34,7 @@ class MicroKernelS16 final : public kernels::MicroKernel {
                  std::byte* to) const override;
   std::string layout() const override;
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
-                                                           kernels::TileOrder order,
+                                                           const kernels::TileCalls& calls,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
 

@@ -87,7 +87,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   void RowValues(const std::byte* left, int64_t step, int64_t count,
                  int32_t* values) const override;
   Result<std::shared_ptr<const kernels::MicroKernel>> Emit(std::span<const kernels::Tile> tiles,
-                                                           kernels::TileOrder order,
+                                                           const kernels::TileCalls& calls,
                                                            const std::string& name) const override;
   void Run(const kernels::TileRun& run) const override;
   void Enter() const override;

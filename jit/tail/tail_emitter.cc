@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "kernels/check_tail.h"
+#include "kernels/widened.h"
 #include "runtime/support/status.h"
 
 // A function that a switch forgets, or takes for another by a default, would compute wrong numbers.
@@ -62,7 +63,7 @@ Status TailEmitter::Check(const TailStage& stage) {
   const bool emitted = stage.kind == TailStage::Kind::kBinary ||
                        (stage.kind == TailStage::Kind::kUnary && HasEmitter(stage.unary));
   if (!emitted) return Unsupported("tail stage ", stage.ToString(), " has no emitter");
-  const int64_t reach = stage.operand.row_stride * 4 * 32;
+  const int64_t reach = stage.operand.row_stride * ElementBytes(stage.operand) * 32;
   if (reach > INT32_MAX || reach < INT32_MIN) {
     return Unsupported("tail stage ", stage.ToString(), " has rows too far apart");
   }
@@ -71,15 +72,17 @@ Status TailEmitter::Check(const TailStage& stage) {
 
 Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
                                     kernels::Activation activation, int64_t line_rows) {
-  FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(op, DataType::kFloat32));
+  FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(kernels::WithFloat32(op), DataType::kFloat32));
   DividedTail tail;
   tail.emitted.rows_per_batch = tail.rest.rows_per_batch = op.tail.rows_per_batch;
   if (!AppendActivation(activation, &tail.emitted)) {
     return Unsupported("fused activation ", static_cast<int>(activation), " is not computed");
   }
   int operands = 0;
-  for (const TailStage& stage : op.tail.stages) {
-    Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
+  for (TailStage stage : op.tail.stages) {
+    const int input = stage.operand.input;
+    stage.operand.bfloat16 = input >= 0 && op.inputs[input].type == DataType::kBFloat16;
+    const Tail one{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
     operands += stage.operand.input >= 0;
     Status fits = TailEmitter::Check(stage);
     if (!kernels::TailIsLinear(one) && op.tail.rows_per_batch % line_rows != 0) {
@@ -117,20 +120,26 @@ void TailEmitter::ForEachSlot(const Function& function) {
 
 void TailEmitter::AdvanceRows(int rows) {
   ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
-    const auto step = static_cast<int32_t>(stage.operand.row_stride * 4 * rows);
+    const auto step =
+        static_cast<int32_t>(stage.operand.row_stride * ElementBytes(stage.operand) * rows);
     if (step != 0) a_.add(slot, step);
   });
 }
 
 void TailEmitter::AdvanceChannels(int bytes) {
   ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
-    if (stage.operand.channel_stride != 0) a_.add(slot, bytes);
+    if (stage.operand.channel_stride == 0) return;
+    a_.add(slot, static_cast<int>(bytes / 4 * ElementBytes(stage.operand)));
   });
 }
 
 void TailEmitter::RewindChannels(const Xbyak::Reg64& reg) {
   ForEachSlot([&](const TailStage& stage, const Xbyak::Address& slot) {
-    if (stage.operand.channel_stride != 0) a_.sub(slot, reg);
+    if (stage.operand.channel_stride == 0) return;
+    if (!stage.operand.bfloat16) return a_.sub(slot, reg);
+    a_.mov(a_.rax, reg);
+    a_.shr(a_.rax, 1);
+    a_.sub(slot, a_.rax);
   });
 }
 
@@ -160,17 +169,22 @@ void TailEmitter::EmitBinary(const TailStage& stage, std::span<const TileValue> 
   const TailOperand& y = stage.operand;
   const int y_reg = t(0);
   for (const TileValue& value : values) {
-    const auto offset = static_cast<int32_t>(
-        value.row * y.row_stride * 4 + int64_t{value.vector} * a_.isa().bytes * y.channel_stride);
-    Place address = Place(r_.pointer) + offset;
-    if (y.channel_stride == 0) {
-      a_.vbroadcastss(a_.Vec(y_reg), a_.ptr[address]);
-    } else {
-      if (r_.channel_bytes) address = address.Plus(*r_.channel_bytes);
-      a_.LoadLanes(y_reg, address, value.partial);
-    }
+    const int64_t element =
+        value.row * y.row_stride + int64_t{value.vector} * a_.isa().lanes() * y.channel_stride;
+    const Place address = Place(r_.pointer) + static_cast<int32_t>(element * ElementBytes(y));
+    LoadOperand(y, y_reg, address, value.partial);
     EmitBinaryOne(stage.binary, value.reg, y_reg);
   }
+}
+
+void TailEmitter::LoadOperand(const TailOperand& y, int to, Place address, bool partial) {
+  if (y.channel_stride == 0) {
+    if (!y.bfloat16) return a_.vbroadcastss(a_.Vec(to), a_.ptr[address]);
+    a_.vpbroadcastw(a_.Vec(to), a_.ptr[address]);
+    return a_.vpslld(a_.Vec(to), a_.Vec(to), 16);
+  }
+  if (r_.channel_bytes) address = address.Plus(*r_.channel_bytes);
+  y.bfloat16 ? a_.LoadBf16Lanes(to, address, partial) : a_.LoadLanes(to, address, partial);
 }
 
 void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {
@@ -202,7 +216,7 @@ std::string TailKey(const Tail& tail) {
     key += " " + internal::Join(static_cast<int>(stage.kind), '.', static_cast<int>(stage.unary),
                                 '.', static_cast<int>(stage.binary), '.', a, '.', b, '.',
                                 int{stage.operand.input >= 0}, '.', stage.operand.row_stride, '.',
-                                stage.operand.channel_stride);
+                                stage.operand.channel_stride, '.', int{stage.operand.bfloat16});
   }
   return key;
 }

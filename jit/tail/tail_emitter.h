@@ -26,7 +26,8 @@ struct TailRegisters {
   int slots_offset = 0;
   Xbyak::Reg64 pointer;     // clobbered
   int temporaries[4] = {};  // vector registers, clobbered
-  // Where the tile's first channel moves on without the slots: by how many bytes.
+  // Where the tile's first channel moves on without the slots: by how many bytes of float32. Then
+  // no operand is bfloat16.
   std::optional<Xbyak::Reg64> channel_bytes{};
 };
 
@@ -51,7 +52,7 @@ class TailEmitter {
   void AdvanceRows(int rows);
   // Moves them on by `bytes` of float32 channels, or back by as many as `reg` holds.
   void AdvanceChannels(int bytes);
-  void RewindChannels(const Xbyak::Reg64& reg);
+  void RewindChannels(const Xbyak::Reg64& reg);  // clobbers rax
 
  private:
   void EmitUnary(const kernels::TailStage& stage, std::span<const TileValue> values);
@@ -60,6 +61,8 @@ class TailEmitter {
   void EmitHardSwish(std::span<const TileValue> values);
   void EmitFunction(const kernels::TailStage& stage, int v);
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
+  // One value, or vector, of an operand; `address` is without channel_bytes.
+  void LoadOperand(const kernels::TailOperand& operand, int to, Place address, bool partial);
   void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 
   // z P(z^2) / Q(z^2).
@@ -120,6 +123,8 @@ struct DividedTail {
 // The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
 // group of `line_rows` rows of the output to the next; stages whose operands are not at constant
 // steps within a line are not emitted. kUnsupported for an activation that nobody computes.
+// Operands of bfloat16 are marked as such; who does not take them is not asked
+// (Candidate::OfBFloat16).
 Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
                                     kernels::Activation activation, int64_t line_rows);
 

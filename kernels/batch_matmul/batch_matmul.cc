@@ -164,6 +164,7 @@ const OperatorDef& BatchMatMulOperator() {
                    op.inputs[0].shape.dim(adj_x ? -2 : -1);
           },
       .takes_tail = true,
+      .bfloat16_values = true,
       .samples = SampleRule::kApart,
   };
   return kDef;

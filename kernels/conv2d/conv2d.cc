@@ -149,6 +149,7 @@ const OperatorDef& Conv2DOperator() {
             return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 4);
           },
       .takes_tail = true,
+      .bfloat16_values = true,
       .extra_padding = [](Params& params) -> ExtraPadding& {
         return params.as<Conv2DParams>().extra_padding;
       },

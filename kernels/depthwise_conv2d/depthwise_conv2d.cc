@@ -109,6 +109,7 @@ const OperatorDef& DepthwiseConv2DOperator() {
             return static_cast<double>(op.outputs[0].elements()) * filter.elements(1, 3);
           },
       .takes_tail = true,
+      .bfloat16_values = true,
       .extra_padding = [](Params& params) -> ExtraPadding& {
         return params.as<DepthwiseConv2DParams>().extra_padding;
       },

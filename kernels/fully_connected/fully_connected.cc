@@ -150,6 +150,7 @@ const OperatorDef& FullyConnectedOperator() {
             return static_cast<double>(op.inputs[0].elements()) * op.inputs[1].shape[0];
           },
       .takes_tail = true,
+      .bfloat16_values = true,
       .samples = SampleRule::kApart,
   };
   return kDef;

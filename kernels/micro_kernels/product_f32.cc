@@ -47,7 +47,8 @@ class HighwayMicroKernelF32 final : public MicroKernel {
   void PackPanel(const RightMatrix& right, const PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("f32 highway k", terms_); }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                  const TileCalls& calls,
                                                   const std::string& name) const override;
   void Run(const TileRun& run) const override;
 
@@ -96,13 +97,13 @@ void HighwayMicroKernelF32::PackPanel(const RightMatrix& right, const PanelChann
 }
 
 Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelF32::Emit(
-    std::span<const Tile> tiles, TileOrder order, const std::string& /*name*/) const {
+    std::span<const Tile> tiles, const TileCalls& calls, const std::string& /*name*/) const {
   auto kernel = std::make_shared<HighwayMicroKernelF32>(*this);
   const int64_t panel_lanes = int64_t{tiles.front().vectors} * lanes();
   if (waits_) kernel->out_step_ = panel_lanes * kFloat;
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->steps_[i] =
-        TileSteps(*this, left_, tiles[i], order, kernel->out_step_, kFloat, gemm_.tile);
+        TileSteps(*this, left_, tiles[i], calls.order, kernel->out_step_, kFloat, gemm_.tile);
   }
   return std::shared_ptr<const MicroKernel>(std::move(kernel));
 }

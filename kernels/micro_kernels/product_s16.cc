@@ -69,7 +69,8 @@ class HighwayMicroKernelS16 final : public MicroKernel {
     sums_.PackPanel(right, channels, to);
   }
   std::string layout() const override { return sums_.layout(); }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                  const TileCalls& calls,
                                                   const std::string& name) const override;
   void Run(const TileRun& run) const override;
 
@@ -108,11 +109,11 @@ double HighwayMicroKernelS16::TileCycles(int rows, int vectors) const {
 }
 
 Result<std::shared_ptr<const MicroKernel>> HighwayMicroKernelS16::Emit(
-    std::span<const Tile> tiles, TileOrder order, const std::string& /*name*/) const {
+    std::span<const Tile> tiles, const TileCalls& calls, const std::string& /*name*/) const {
   auto kernel = std::make_shared<HighwayMicroKernelS16>(*this);
   if (waits_) kernel->out_step_ = int64_t{tiles.front().vectors} * lanes() * value_bytes_;
   for (size_t i = 0; i < tiles.size(); ++i) {
-    kernel->steps_[i] = TileSteps(*this, sums_.left(), tiles[i], order, kernel->out_step_,
+    kernel->steps_[i] = TileSteps(*this, sums_.left(), tiles[i], calls.order, kernel->out_step_,
                                   value_bytes_, sums_.gemm().tile);
   }
   return std::shared_ptr<const MicroKernel>(std::move(kernel));

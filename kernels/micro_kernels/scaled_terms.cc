@@ -48,7 +48,8 @@ class ScaledTermsMicroKernel final : public MicroKernel {
   void PackPanel(const RightMatrix& right, const PanelChannels& channels,
                  std::byte* to) const override;
   std::string layout() const override { return internal::Join("scaled terms k", terms_); }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                  const TileCalls& calls,
                                                   const std::string& name) const override;
   void Run(const TileRun& run) const override;
 
@@ -76,12 +77,12 @@ void ScaledTermsMicroKernel::PackPanel(const RightMatrix& right, const PanelChan
 }
 
 Result<std::shared_ptr<const MicroKernel>> ScaledTermsMicroKernel::Emit(
-    std::span<const Tile> tiles, TileOrder order, const std::string& /*name*/) const {
+    std::span<const Tile> tiles, const TileCalls& calls, const std::string& /*name*/) const {
   auto kernel = std::make_shared<ScaledTermsMicroKernel>(*this);
   if (waits_) kernel->out_step_ = int64_t{tiles.front().vectors} * lanes() * kFloat;
   for (size_t i = 0; i < tiles.size(); ++i) {
     kernel->steps_[i] =
-        TileSteps(*this, left_, tiles[i], order, kernel->out_step_, kFloat, sums_.tile);
+        TileSteps(*this, left_, tiles[i], calls.order, kernel->out_step_, kFloat, sums_.tile);
   }
   return std::shared_ptr<const MicroKernel>(std::move(kernel));
 }

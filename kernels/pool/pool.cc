@@ -63,7 +63,7 @@ double PoolCost(const OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildPoolHighway},
+    Candidate::OfBFloat16("highway", BuildPoolHighway),
     {"reference", BuildPoolReference},
 };
 
@@ -87,7 +87,7 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
     return shape.window;
   };
   def.set_window = SetWindow<PoolParams>;
-  def.takes_tail = PoolKindOf(def) != PoolKind::kL2;
+  def.takes_tail = def.bfloat16_values = PoolKindOf(def) != PoolKind::kL2;
   def.selects = PoolKindOf(def) == PoolKind::kMax;
   def.samples = SampleRule::kApart;
   return def;

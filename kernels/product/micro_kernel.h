@@ -41,6 +41,12 @@ enum class TileOrder : uint8_t {
   kAcross,  // of the same rows, each in the next panel: products whose rows are one tile
 };
 
+// The calls of a product.
+struct TileCalls {
+  TileOrder order = TileOrder::kDown;
+  int64_t tiles = 1;  // of a call, but for those that end a line
+};
+
 // One call: `tiles` tiles in the order that Emit was given.
 struct TileRun {
   size_t tile = 0;  // which of those that Emit was given
@@ -105,7 +111,7 @@ class MicroKernel {
   // This micro-kernel with the code that Run calls. What was not emitted does not run. Where tiles
   // go across, panels are panel_bytes() apart, and calls of several tiles have whole panels.
   virtual Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
-                                                          TileOrder order,
+                                                          const TileCalls& calls,
                                                           const std::string& name) const = 0;
   virtual void Run(const TileRun& run) const = 0;
 

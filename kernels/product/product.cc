@@ -54,8 +54,9 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
 
 Result<Product> Product::Build() const {
   Product built = *this;
-  const TileOrder order = one_tile_ ? TileOrder::kAcross : TileOrder::kDown;
-  FUSELITE_ASSIGN_OR_RETURN(built.kernel_, kernel_->Emit(Tiles(), order, name_));
+  const TileCalls calls{.order = one_tile_ ? TileOrder::kAcross : TileOrder::kDown,
+                        .tiles = std::min(blocks_.tiles, tiling_.tiles_per_line)};
+  FUSELITE_ASSIGN_OR_RETURN(built.kernel_, kernel_->Emit(Tiles(), calls, name_));
   return built;
 }
 

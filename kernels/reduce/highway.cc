@@ -7,6 +7,7 @@
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/shape_rules.h"
+#include "kernels/widened.h"
 #include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -16,6 +17,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
+#include "kernels/simd_math/short_floats-inl.h"
 #include "kernels/simd_math/std_max-inl.h"
 
 #ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_ONCE_
@@ -82,8 +84,8 @@ HWY_INLINE float Joined(V totals) {
 
 // `kVectors` vectors of lanes through all terms, in the order of the reference. `n` < Lanes lanes
 // where kVectors is 0.
-template <ReduceKind kKind, size_t kVectors>
-HWY_INLINE void ReduceVectors(const ReducePlan& plan, const float* in, float* out, size_t n) {
+template <ReduceKind kKind, size_t kVectors, class In>
+HWY_INLINE void ReduceVectors(const ReducePlan& plan, const In* in, float* out, size_t n) {
   constexpr size_t kTotals = kVectors == 0 ? 1 : kVectors;
   const D d;
   const size_t lanes = hn::Lanes(d);
@@ -91,11 +93,11 @@ HWY_INLINE void ReduceVectors(const ReducePlan& plan, const float* in, float* ou
   HWY_UNROLL(8)
   for (size_t v = 0; v < kTotals; ++v) totals[v] = hn::Set(d, Start<kKind>());
   for (int64_t run = 0; run < plan.runs; ++run) {
-    const float* term = in + plan.RunOffset(run);
+    const In* term = in + plan.RunOffset(run);
     for (int64_t i = 0; i < plan.run_count; ++i, term += plan.run_stride) {
       HWY_UNROLL(8)
       for (size_t v = 0; v < kTotals; ++v) {
-        const V value = kVectors == 0 ? LoadPartial(d, term, n) : hn::LoadU(d, term + v * lanes);
+        const V value = kVectors == 0 ? LoadFloats(d, term, n) : LoadFloats(d, term + v * lanes);
         totals[v] = Combine<kKind>(totals[v], value);
       }
     }
@@ -113,8 +115,8 @@ HWY_INLINE void ReduceVectors(const ReducePlan& plan, const float* in, float* ou
   }
 }
 
-template <ReduceKind kKind>
-void ReduceLanesOf(const ReducePlan& plan, const float* in, float* out, size_t n) {
+template <ReduceKind kKind, class In>
+void ReduceLanesOf(const ReducePlan& plan, const In* in, float* out, size_t n) {
   const size_t lanes = hn::Lanes(D());
   size_t c = 0;
   for (; c + 8 * lanes <= n; c += 8 * lanes) ReduceVectors<kKind, 8>(plan, in + c, out + c, 0);
@@ -233,6 +235,11 @@ void ReduceLanes(ReduceKind kind, const ReducePlan& plan, const float* in, float
   }
 }
 
+// As ReduceLanes(), means of bfloat16.
+void MeanLanesOfBFloat16(const ReducePlan& plan, const BFloat16* in, float* out, size_t n) {
+  ReduceLanesOf<ReduceKind::kMean>(plan, in, out, n);
+}
+
 void ReduceRuns(ReduceKind kind, const ReducePlan& plan, const float* in, float* out, size_t) {
   switch (kind) {
     case ReduceKind::kMean: return ReduceRunsOf<ReduceKind::kMean>(plan, in, out);
@@ -315,6 +322,37 @@ Result<std::unique_ptr<Kernel>> BuildShortRuns(const OpDescription& op, const Re
       });
 }
 
+// `reduce(in, out, n)` gives lanes [out, out + n) of one outer index from In.
+template <class In, class Reduce>
+std::unique_ptr<Kernel> MakeLanes(std::string name, const ReducePlan& plan, Reduce reduce) {
+  const int64_t block = LaneBlock(plan), blocks = CeilDiv(plan.lanes, block);
+  return MakeKernel(
+      std::move(name),
+      {.units = plan.outer * blocks, .grain = GrainFor(plan.terms() * std::min(plan.lanes, block))},
+      [=](const KernelArgs& args, int64_t begin, int64_t end) {
+        const auto* in = static_cast<const In*>(args.inputs[0]);
+        auto* out = static_cast<float*>(args.outputs[0]);
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const int64_t o = unit / blocks, lane = unit % blocks * block;
+          reduce(in + plan.OuterOffset(o) + lane, out + o * plan.lanes + lane,
+                 std::min(block, plan.lanes - lane));
+        }
+      });
+}
+
+Result<std::unique_ptr<Kernel>> BuildMeansOfBFloat16(const OpDescription& op,
+                                                     const ReducePlan& plan, Isa isa) {
+  constexpr auto kMeans = FUSELITE_SIMD_TABLE(MeanLanesOfBFloat16);
+  if (ReduceKindOf(*op.op) != ReduceKind::kMean || AlongRuns(plan) || plan.terms() == 0 ||
+      op.outputs[0].type != DataType::kFloat32) {
+    return Unsupported("takes bfloat16 for means over pixels only, which are float32");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(auto* const means, kMeans.Require(isa));
+  return MakeLanes<BFloat16>(
+      std::string("reduce lanes bf16 ") + SimdName(isa), plan,
+      [=](const BFloat16* in, float* out, size_t n) { means(plan, in, out, n); });
+}
+
 constexpr int64_t kMostGroupedColumns = 512;
 
 // Sums or means over rows and groups of columns: of each column first. Of four terms at a time, 32
@@ -349,6 +387,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   constexpr auto kLanes = FUSELITE_SIMD_TABLE(ReduceLanes);
   constexpr auto kRuns = FUSELITE_SIMD_TABLE(ReduceRuns);
   const ReducePlan plan = PlanReduce(op);
+  if (HasBFloat16Values(op)) return BuildMeansOfBFloat16(op, plan, context.isa);
   FUSELITE_ASSIGN_OR_RETURN(auto* const runs, kRuns.Require(context.isa));
   if (IsCopy(op, plan)) return MakeCopy(op);
   if (BitWidth(op.inputs[0].type) == 8) return BuildReduceBytes(op, context);
@@ -364,19 +403,9 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   constexpr int64_t kShortRun = 256;
   if (along_runs && plan.run_count < kShortRun) return BuildShortRuns(op, plan, context.isa);
   auto* const reduce = along_runs ? runs : kLanes.For(context.isa);
-  const int64_t block = LaneBlock(plan), blocks = CeilDiv(plan.lanes, block);
-  return MakeKernel(
+  return MakeLanes<float>(
       std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),
-      {.units = plan.outer * blocks, .grain = GrainFor(plan.terms() * std::min(plan.lanes, block))},
-      [=](const KernelArgs& args, int64_t begin, int64_t end) {
-        const auto* in = static_cast<const float*>(args.inputs[0]);
-        auto* out = static_cast<float*>(args.outputs[0]);
-        for (int64_t unit = begin; unit < end; ++unit) {
-          const int64_t o = unit / blocks, lane = unit % blocks * block;
-          reduce(kind, plan, in + plan.OuterOffset(o) + lane, out + o * plan.lanes + lane,
-                 std::min(block, plan.lanes - lane));
-        }
-      });
+      plan, [=](const float* in, float* out, size_t n) { reduce(kind, plan, in, out, n); });
 }
 
 }  // namespace fuselite::kernels

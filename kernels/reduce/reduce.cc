@@ -84,7 +84,7 @@ Status InferReduce(OpDescription& op) {
 }
 
 constexpr Candidate kCandidates[] = {
-    {"highway", BuildReduceHighway},
+    Candidate::OfBFloat16("highway", BuildReduceHighway),
     {"reference", BuildReduceReference},
 };
 
@@ -104,6 +104,7 @@ OperatorDef MakeReduce(std::string_view name, int code, int max_version,
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
   def.selects = code == tflite::kTfLiteBuiltinReduceMax || code == tflite::kTfLiteBuiltinReduceMin;
+  def.bfloat16_values = code == tflite::kTfLiteBuiltinMean;
   def.samples = SampleRule::kApart;
   return def;
 }

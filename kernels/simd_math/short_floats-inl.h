@@ -76,6 +76,27 @@ HWY_INLINE hn::Vec<DF> LoadShortFloats(DF df, const BFloat16* p, size_t n) {
   return hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(wide, bits)));
 }
 
+// As many numbers as the vector has lanes, and `n` of them with zeros behind: of float32 or of a
+// shorter type.
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const float* p) {
+  return hn::LoadU(df, p);
+}
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const BFloat16* p) {
+  const hn::Rebind<uint16_t, DF> narrow;
+  const auto bits = hn::LoadU(narrow, reinterpret_cast<const uint16_t*>(p));
+  return hn::BitCast(df, hn::ShiftLeft<16>(hn::PromoteTo(hn::RebindToUnsigned<DF>(), bits)));
+}
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const float* p, size_t n) {
+  return LoadPartial(df, p, n);
+}
+template <class DF>
+HWY_INLINE hn::Vec<DF> LoadFloats(DF df, const BFloat16* p, size_t n) {
+  return LoadShortFloats(df, p, n);
+}
+
 // Writes the first `n` lanes, rounded to the nearest, ties to even; NaNs stay NaNs.
 template <class DF>
 HWY_INLINE void StoreShortFloats(DF df, hn::Vec<DF> v, Half* p, size_t n) {
@@ -102,6 +123,16 @@ HWY_INLINE void StoreShortFloats(DF df, hn::Vec<DF> v, BFloat16* p, size_t n) {
   const auto kept = hn::BitCast(lanes, hn::IfThenElse(is_nan, quiet, rounded));
   (void)df;
   StoreUpTo(hn::DemoteTo(narrow, kept), narrow, reinterpret_cast<uint16_t*>(p), n);
+}
+
+// The first `n` lanes, rounded where the type is shorter.
+template <class DF>
+HWY_INLINE void StoreFloats(DF df, hn::Vec<DF> v, float* p, size_t n) {
+  StoreUpTo(v, df, p, n);
+}
+template <class DF>
+HWY_INLINE void StoreFloats(DF df, hn::Vec<DF> v, BFloat16* p, size_t n) {
+  StoreShortFloats(df, v, p, n);
 }
 
 // T(v) as a float, as if it were stored and loaded.

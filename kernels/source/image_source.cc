@@ -72,16 +72,24 @@ std::unique_ptr<Source> InputItself(int input, const ProductDescription& d, int6
       input, ImageMemory{pixel, row, image, d.pixel_pitch == d.channels_in});
 }
 
-}  // namespace
-
-std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa isa) {
-  constexpr int64_t value_bytes = sizeof(float);
-  if (d.left_transposed) return TransposedSource(input, d);
-  if (d.volume) return VolumeSource(input, d);
+std::unique_ptr<Source> PaddedSource(int input, const ProductDescription& d, int64_t value_bytes,
+                                     Isa isa) {
   const PaddedImage image(d.padding, d.images, d.channels_in * value_bytes,
                           d.pixel_pitch * value_bytes, isa);
   if (!image.needed()) return InputItself(input, d, value_bytes);
   return std::make_unique<CopiedSource<PaddedImage>>(input, image, ReadRows::Of(d));
+}
+
+}  // namespace
+
+std::unique_ptr<Source> FloatSource(int input, const ProductDescription& d, Isa isa) {
+  if (d.left_transposed) return TransposedSource(input, d);
+  if (d.volume) return VolumeSource(input, d);
+  return PaddedSource(input, d, sizeof(float), isa);
+}
+
+std::unique_ptr<Source> BFloat16Source(int input, const ProductDescription& d, Isa isa) {
+  return PaddedSource(input, d, sizeof(uint16_t), isa);
 }
 
 ByteSource MakeByteSource(int input, const ProductDescription& d, const TensorInfo& info, Isa isa,

@@ -15,6 +15,9 @@ namespace fuselite::kernels {
 // `input` is the operator's input that holds the values, here and below.
 std::unique_ptr<Source> FloatSource(int input, const ProductDescription& description, Isa isa);
 
+// The same of bfloat16. Precondition: no volume, and the left side is not transposed.
+std::unique_ptr<Source> BFloat16Source(int input, const ProductDescription& description, Isa isa);
+
 // 8-bit activations, or 16-bit ones without `dot`, as dot products (bytes, 4 at a time) read them
 // where `dot`, or as pair products (int16) do. The input itself where it can be read in groups of
 // four bytes, which must not reach behind the last pixel, or is a single row, which the code then

@@ -19,7 +19,7 @@ void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, 
     if (y.input < 0) continue;
     const int64_t element = row / tail.rows_per_batch * y.batch_stride +
                             row % tail.rows_per_batch * y.row_stride + channel * y.channel_stride;
-    *slot++ = static_cast<const std::byte*>(inputs[y.input]) + element * 4;
+    *slot++ = static_cast<const std::byte*>(inputs[y.input]) + element * ElementBytes(y);
   }
 }
 

@@ -19,8 +19,10 @@ using TailSlots = std::array<const std::byte*, kMaxTailOperands + 1>;
 // a linear function of the row.
 bool TailIsLinear(const Tail& tail);
 
-// Fills the slots for the tile at (row, channel) with operands of 4 bytes. `inputs` are those of
-// KernelArgs.
+// Of an operand that emitted code reads.
+inline int64_t ElementBytes(const TailOperand& operand) { return operand.bfloat16 ? 2 : 4; }
+
+// Fills the slots for the tile at (row, channel). `inputs` are those of KernelArgs.
 void BindTailOperands(const Tail& tail, const void* const* inputs, int64_t row, int64_t channel,
                       TailSlots* slots);
 

@@ -31,6 +31,8 @@ struct TailOperand {
   int64_t batch_stride = 0;
   int64_t row_stride = 0;
   int32_t channel_stride = 0;  // 0 or 1
+  // Of a float stage that is emitted: elements are bfloat16 in memory (DivideFloatTail).
+  bool bfloat16 = false;
 };
 
 // From an int32 accumulator to a quantized value, per output channel c (index 0 where size is 1):

@@ -152,6 +152,7 @@ const OperatorDef& TransposeConvOperator() {
             return static_cast<double>(op.inputs[2].elements()) * op.inputs[1].shape.elements(0, 3);
           },
       .takes_tail = true,
+      .bfloat16_values = true,
       .samples = SampleRule::kApart,
   };
   return kDef;

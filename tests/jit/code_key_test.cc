@@ -33,10 +33,10 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
 // Compiles only as long as these are all fields that there are: who adds one adds a change below.
 [[maybe_unused]] void NameEveryField() {
   const auto unused = [](const auto&...) {};
-  const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-               prefetch_weights, gemm_amx_rows, gemm_tail] = GemmSpec();
-  unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, gemm_across, gemm_rolled,
-         prefetch_weights, gemm_amx_rows, gemm_tail);
+  const auto& [gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, bf16_out, gemm_across,
+               gemm_rolled, prefetch_weights, gemm_amx_rows, fetched_parts, gemm_tail] = GemmSpec();
+  unused(gemm_isa, bf16, gemm_depth, a_step, a_runs, out_step, bf16_out, gemm_across, gemm_rolled,
+         prefetch_weights, gemm_amx_rows, fetched_parts, gemm_tail);
   const auto& [isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow,
                byte_pairs, split_rows, rolled, prefetches, apart, amx_rows, s8_tail] = GemmS8Spec();
   unused(isa, depth, again, a, runs, out, flips, corrects, across, to_the_byte, narrow, byte_pairs,
@@ -45,9 +45,10 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   unused(requantization, dequantization, residuals);
   const auto& [rows, vectors, last_lanes] = Tile();
   unused(rows, vectors, last_lanes);
-  const auto& [float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail] =
-      DepthwiseSpec();
-  unused(float_isa, window, tile, pixel, out_pixel, partial_lanes, gathered, tail);
+  const auto& [float_isa, window, tile, pixel, out_pixel, shorts_in, shorts_out, partial_lanes,
+               gathered, tail] = DepthwiseSpec();
+  unused(float_isa, window, tile, pixel, out_pixel, shorts_in, shorts_out, partial_lanes, gathered,
+         tail);
   const auto& [s8_isa, s8_window, dot, s8_again, is_unsigned, s8_pixel, s8_out, overlap,
                out_overlap, group, sum_tail] = DepthwiseS8Spec();
   unused(s8_isa, s8_window, dot, s8_again, is_unsigned, s8_pixel, s8_out, group, sum_tail);
@@ -80,6 +81,7 @@ std::vector<std::function<void(Spec&)>> TailChanges(const std::function<Tail&(Sp
       [tail](Spec& s) { tail(s).stages[0].binary = BinaryKind::kMul; },
       [tail](Spec& s) { tail(s).stages[0].operand.row_stride = 16; },
       [tail](Spec& s) { tail(s).stages[0].operand.channel_stride = 0; },
+      [tail](Spec& s) { tail(s).stages[0].operand.bfloat16 = true; },
       [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kAbs)); },
       [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kTanh)); },
       [tail](Spec& s) { tail(s).stages.push_back(TailStage::Unary(UnaryKind::kClamp, 0, 6)); },
@@ -111,16 +113,12 @@ TEST(CodeKeyTest, FloatProducts) {
   spec.depth.runs = {{0, 16}};
   const std::vector<Tile> tiles = {{4, 2, 8}};
   std::vector<std::function<void(GemmSpec&)>> changes = {
-      [](GemmSpec& s) { s.isa = Isa::kAvx512; },
-      [](GemmSpec& s) { s.bf16 = true; },
-      [](GemmSpec& s) { s.a_step = 68; },
-      [](GemmSpec& s) { s.a_runs.rows = 2; },
-      [](GemmSpec& s) { s.a_runs.step = 96; },
-      [](GemmSpec& s) { s.out_step = 132; },
-      [](GemmSpec& s) { s.across = true; },
-      [](GemmSpec& s) { s.rolled = true; },
-      [](GemmSpec& s) { s.prefetch_weights = true; },
-      [](GemmSpec& s) { s.amx_rows = 16; }};
+      [](GemmSpec& s) { s.isa = Isa::kAvx512; }, [](GemmSpec& s) { s.bf16 = true; },
+      [](GemmSpec& s) { s.a_step = 68; },        [](GemmSpec& s) { s.a_runs.rows = 2; },
+      [](GemmSpec& s) { s.a_runs.step = 96; },   [](GemmSpec& s) { s.out_step = 132; },
+      [](GemmSpec& s) { s.bf16_out = true; },    [](GemmSpec& s) { s.across = true; },
+      [](GemmSpec& s) { s.rolled = true; },      [](GemmSpec& s) { s.prefetch_weights = true; },
+      [](GemmSpec& s) { s.amx_rows = 16; },      [](GemmSpec& s) { s.fetched_parts = 4; }};
   Append(&changes, DepthChanges<GemmSpec>());
   Append(&changes, TailChanges<GemmSpec>([](GemmSpec& s) -> Tail& { return s.tail; }));
   ExpectDistinct<GemmSpec>(spec, changes, [&](const GemmSpec& s) { return CodeKey(s, tiles); });
@@ -279,6 +277,8 @@ TEST(CodeKeyTest, FloatDepthwise) {
   std::vector<std::function<void(DepthwiseSpec&)>> changes = {[](DepthwiseSpec& s) { s.isa = Isa::kAvx512; },
                                                               [](DepthwiseSpec& s) { s.pixel_bytes = 68; },
                                                               [](DepthwiseSpec& s) { s.out_pixel_bytes = 68; },
+                                                              [](DepthwiseSpec& s) { s.bf16_in = true; },
+                                                              [](DepthwiseSpec& s) { s.bf16_out = true; },
                                                               [](DepthwiseSpec& s) { s.partial_lanes = 3; },
                                                               [](DepthwiseSpec& s) { s.gathered = 2; },
                                                               [](DepthwiseSpec& s) { s.tile.rows = 2; },

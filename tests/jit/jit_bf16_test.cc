@@ -7,6 +7,7 @@
 #include "kernels/numbers/short_floats.h"
 #include "tests/jit/amx_emulator.h"
 #include "tests/jit/jit_cases.h"
+#include "tests/kernels/bfloat16_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
 
@@ -15,9 +16,11 @@ namespace {
 
 using kernels::Candidate;
 using kernels::Precision;
+using kernels::testing::InBothTypes;
 using kernels::testing::kEpsilon;
 
-constexpr Candidate kBf16("jit bf16", PlanProductBf16);
+constexpr Candidate kBf16 = Candidate::OfBFloat16("jit bf16", PlanProductBf16);
+constexpr Candidate kFloat = Candidate::OfBFloat16("jit", PlanProductF32);
 // With fewer rows the emitted kernels do not pack weights that are run-time values.
 constexpr int32_t kMinRows = 4;
 
@@ -70,6 +73,31 @@ class JitBf16Test : public ::testing::TestWithParam<Instructions> {
     ASSERT_TRUE(same.ok()) << same.status().ToString();
     kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "bf16 again");
     ++compared_;
+  }
+
+  static OpTester RandomProduct(Random& random) {
+    switch (random.Int(0, 3)) {
+      case 0: return kernels::testing::RandomTransposeConv(random, 3);
+      case 1: return kernels::testing::RandomFullyConnected(random, kMinRows);
+      default: return kernels::testing::RandomConv2D(random, {});
+    }
+  }
+
+  // Whether `candidate` takes both; it must refuse values of bfloat16 with a reason that is known.
+  bool CompareTypes(const InBothTypes& both, const Candidate& candidate, Random& random) {
+    const auto expected = both.floats.RunCandidate(candidate, isa_, random.Int(1, 99));
+    const auto actual =
+        both.shorts.RunCandidate(candidate, isa_, random.Int(1, 99), random.Int(0, 3));
+    if (!actual.ok()) {
+      using ::testing::AnyOf, ::testing::HasSubstr;
+      EXPECT_TRUE(!expected.ok() || actual.status().code() == StatusCode::kUnsupported);
+      EXPECT_THAT(actual.status().message(),
+                  AnyOf(expected.ok() ? HasSubstr("bfloat16") : HasSubstr(""), HasSubstr("AMX")));
+      return false;
+    }
+    if (!expected.ok()) return false;
+    kernels::testing::ExpectStored((*expected)[0], (*actual)[0], true, std::string(candidate.name));
+    return !HasFailure();
   }
 
   bool TakesTiles(const OpTester& tester) const {
@@ -130,6 +158,37 @@ TEST_P(JitBf16Test, TransposedConvolutions) {
     if (HasFailure()) return;
   }
   EXPECT_GT(compared_, 5);
+}
+
+// Values that are bfloat16 in memory give what float32 of the same numbers give, rounded where the
+// output is bfloat16: in products of bfloat16 and in those of float32.
+TEST_P(JitBf16Test, ValuesInMemory) {
+  int products = 0, in_floats = 0, in_reference = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = RandomProduct(random);
+    ASSERT_TRUE(tester.Infer().ok());
+    if (kernels::ReadsUnpacked(tester.op)) continue;
+    AddTail(tester, random);
+    kernels::testing::PitchOutput(tester, random);
+    tester.precision = Precision::kFast;
+    tester.threads = static_cast<int>(random.Int(1, 3));
+    const InBothTypes both =
+        kernels::testing::WithBFloat16(tester, tester.op.op->product_inputs->x, random);
+    products += CompareTypes(both, kBf16, random);
+    in_floats += CompareTypes(both, kFloat, random);
+    if (seed % 4 != 0) continue;
+    const auto expected = both.floats.Run("reference", Isa::kScalar, seed);
+    const auto actual = both.shorts.Run("reference", Isa::kScalar, seed, random.Int(0, 3));
+    ASSERT_TRUE(expected.ok() && actual.ok()) << actual.status().ToString();
+    kernels::testing::ExpectStored((*expected)[0], (*actual)[0], false, "reference");
+    ++in_reference;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(products, 20);
+  EXPECT_GT(in_floats, 20);
+  EXPECT_GT(in_reference, 20);
 }
 
 // Rows whose odd last value stands before another row's infinity: the pair that holds it must not

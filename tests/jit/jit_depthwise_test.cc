@@ -1,5 +1,6 @@
 #include "jit/depthwise/depthwise.h"
 #include "tests/jit/jit_cases.h"
+#include "tests/kernels/bfloat16_cases.h"
 #include "tests/kernels/product_cases.h"
 
 namespace fuselite::jit::testing {
@@ -20,6 +21,36 @@ TEST(JitDepthwiseTest, AgreesWithTheReference) {
     CompareJit(tester, bounds, random);
     if (HasFailure()) return;
   }
+}
+
+// Values that are bfloat16 in memory give what float32 of the same numbers give, rounded where the
+// output is bfloat16.
+TEST(JitDepthwiseTest, ValuesOfBFloat16) {
+  constexpr auto kJit = kernels::Candidate::OfBFloat16("jit", PlanDepthwiseConv2D);
+  const Isa isa = DetectIsa();
+  if (!isa.has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomDepthwiseConv2D(random, {});
+    ASSERT_TRUE(tester.Infer().ok());
+    AddTail(tester, random);
+    kernels::testing::PitchOutput(tester, random);
+    tester.precision = kernels::Precision::kFast;
+    const auto both = kernels::testing::WithBFloat16(tester, 0, random);
+    const auto expected = both.floats.RunCandidate(kJit, isa, random.Int(1, 99));
+    const auto actual = both.shorts.RunCandidate(kJit, isa, random.Int(1, 99), random.Int(0, 3));
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    if (actual.ok()) {
+      kernels::testing::ExpectStored((*expected)[0], (*actual)[0], true, "jit");
+      ++compared;
+    } else {
+      EXPECT_THAT(actual.status().message(), ::testing::HasSubstr("bfloat16"));
+    }
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared, 50);
 }
 
 TEST(JitGroupedTest, AgreesWithTheReference) {

@@ -20,6 +20,7 @@ using kernels::PanelChannels;
 using kernels::ProductProblem;
 using kernels::RowScale;
 using kernels::Tile;
+using kernels::TileCalls;
 using kernels::TileOrder;
 using kernels::TileRun;
 
@@ -114,7 +115,8 @@ class PlainMicroKernel final : public kernels::MicroKernel {
       values[i] = static_cast<int32_t>(-format_.weights_zero_point * sum);
     }
   }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles, TileOrder order,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile> tiles,
+                                                  const TileCalls& calls,
                                                   const std::string&) const override {
     EXPECT_LE(tiles.size(), 4U);
     for (const Tile& tile : tiles) {
@@ -124,7 +126,7 @@ class PlainMicroKernel final : public kernels::MicroKernel {
     }
     auto emitted = std::make_shared<PlainMicroKernel>(*this);
     emitted->tiles_.assign(tiles.begin(), tiles.end());
-    emitted->order_ = order;
+    emitted->order_ = calls.order;
     // Sums that wait in scratch memory for their tail have rows of the widest panel.
     if (scratch_) emitted->out_step_ = width(tiles.front().vectors) * int64_t{sizeof(int32_t)};
     return std::shared_ptr<const MicroKernel>(std::move(emitted));

@@ -1,5 +1,6 @@
 #include "kernels/pool/pool.h"
 
+#include "tests/kernels/bfloat16_cases.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -54,6 +55,59 @@ TEST(PoolTest, ActivationAndTail) {
   tester.params<PoolParams>().activation = Activation::kRelu6;
   tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kNeg));
   EXPECT_THAT(RunReference<float>(tester), ElementsAre(-5, -6, -6, -6));
+}
+
+// On every ISA, and by the reference: maxima to the bit, means within what another order of sums
+// and the rounding leave.
+TEST(PoolTest, ValuesOfBFloat16) {
+  for (uint64_t seed = 1; seed <= 60; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const bool max = random.Chance(0.5);
+    const TestTensor in({.type = kF32,
+                         .shape = {static_cast<int32_t>(random.Int(1, 2)), 7, 9,
+                                   static_cast<int32_t>(random.Int(1, 150))}});
+    in.Fill(random, -4, 4);
+    OpTester tester = Pool(max ? "MAX_POOL_2D" : "AVERAGE_POOL_2D", in,
+                           static_cast<int>(random.Int(2, 3)), static_cast<int>(random.Int(1, 2)),
+                           random.Chance(0.5) ? Padding::kSame : Padding::kValid);
+    tester.params<PoolParams>().activation = random.Pick({Activation::kNone, Activation::kRelu});
+    ASSERT_TRUE(tester.Infer().ok());
+    InBothTypes both{tester, tester};
+    RoundInput(both, 0, random);
+    if (max || random.Chance(0.5)) both.shorts.op.outputs[0].type = DataType::kBFloat16;
+    const auto expected = both.floats.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok());
+    const auto reference = both.shorts.Run("reference", Isa::kScalar, seed, 1);
+    ASSERT_TRUE(reference.ok()) << reference.status().ToString();
+    ExpectStored((*expected)[0], (*reference)[0], false, "reference");
+    for (const Isa isa : RunnableIsas()) {
+      const auto actual = both.shorts.Run("highway", isa, seed, random.Int(0, 3));
+      if (isa == Isa::kScalar) continue;
+      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+      if (max) {
+        ExpectStored((*expected)[0], (*actual)[0], false, std::string(IsaName(isa)));
+        continue;
+      }
+      for (int64_t i = 0; i < tester.op.outputs[0].elements(); ++i) {
+        EXPECT_NEAR((*expected)[0].at<float>(i), FloatAt((*actual)[0], i), 4 * 0x1p-8);
+      }
+    }
+    if (HasFailure()) return;
+  }
+}
+
+TEST(PoolTest, BFloat16IsTakenWithoutATail) {
+  OpTester tester = Pool("MAX_POOL_2D", Square(), 2, 1, Padding::kValid);
+  tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kNeg));
+  ASSERT_TRUE(tester.Infer().ok());
+  InBothTypes both{tester, tester};
+  Random random(1);
+  RoundInput(both, 0, random);
+  both.shorts.op.outputs[0].type = DataType::kBFloat16;
+  const auto refused = both.shorts.Run("highway", RunnableIsas().back());
+  EXPECT_THAT(refused.status().message(), ::testing::HasSubstr("without a tail"));
+  EXPECT_TRUE(both.shorts.Run("reference", Isa::kScalar).ok());
 }
 
 TEST(PoolTest, IntegersRoundHalvesAsTFLite) {

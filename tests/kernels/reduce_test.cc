@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "tests/kernels/bfloat16_cases.h"
 #include "tests/kernels/op_tester.h"
 
 namespace fuselite::kernels::testing {
@@ -40,6 +41,37 @@ TEST(ReduceTest, EveryKind) {
   const TestTensor flags = TestTensor::Of<uint8_t>(DataType::kBool, {2, 2}, {0, 1, 1, 1});
   EXPECT_THAT(Reduce<bool>("REDUCE_ANY", flags, {0}), ElementsAre(true, true));
   EXPECT_THAT(Reduce<bool>("REDUCE_ALL", flags, {0}), ElementsAre(false, true));
+}
+
+TEST(ReduceTest, MeansOfBFloat16) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    const TestTensor x(
+        {.type = kF32,
+         .shape = {static_cast<int32_t>(random.Int(1, 3)), static_cast<int32_t>(random.Int(1, 9)),
+                   7, static_cast<int32_t>(random.Int(20, 200))}});
+    x.Fill(random, -1, 1);
+    OpTester tester("MEAN");
+    tester.Input(x).Constant(Axes({1, 2})).Output(kF32);
+    ASSERT_TRUE(tester.Infer().ok());
+    InBothTypes both{tester, tester};
+    RoundInput(both, 0, random);
+    const auto expected = both.floats.Run("reference", Isa::kScalar);
+    const auto reference = both.shorts.Run("reference", Isa::kScalar);
+    ASSERT_TRUE(expected.ok() && reference.ok()) << reference.status().ToString();
+    ExpectStored((*expected)[0], (*reference)[0], false, "reference");
+    for (const Isa isa : RunnableIsas()) {
+      if (isa == Isa::kScalar) continue;
+      const auto actual = both.shorts.Run("highway", isa, seed, random.Int(0, 3));
+      ASSERT_TRUE(actual.ok()) << actual.status().ToString();
+      ExpectStored((*expected)[0], (*actual)[0], false, std::string(IsaName(isa)));
+    }
+    both.shorts.op.outputs[0].type = DataType::kBFloat16;
+    EXPECT_EQ(both.shorts.Run("highway", RunnableIsas().back()).status().code(),
+              StatusCode::kUnsupported);
+    if (HasFailure()) return;
+  }
 }
 
 TEST(ReduceTest, Integers) {

@@ -28,7 +28,7 @@ class Registers final : public MicroKernel {
   }
   void PackPanel(const RightMatrix&, const PanelChannels&, std::byte*) const override {}
   std::string layout() const override { return {}; }
-  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile>, TileOrder,
+  Result<std::shared_ptr<const MicroKernel>> Emit(std::span<const Tile>, const TileCalls&,
                                                   const std::string&) const override {
     return Unsupported("paper has no code");
   }
