@@ -47,11 +47,13 @@ bool HasEmptyOutputs(const kernels::OpDescription& op) {
   return std::ranges::all_of(op.outputs, [](const TensorInfo& o) { return o.elements() == 0; });
 }
 
-// Emitters refuse each other's types, which says nothing; but whoever asked for bfloat16 is told
-// why floats are not rounded to it.
-void ForgetOtherTypes(const kernels::PlanContext& context, std::vector<Refusal>* refusals) {
+// Emitters refuse each other's types, which says nothing where one of them accepts; but whoever
+// asked for bfloat16, and nobody else, is told why floats are not rounded to it.
+void ForgetOtherTypes(const kernels::PlanContext& context, bool emitted,
+                      std::vector<Refusal>* refusals) {
   const bool fast = context.precision == kernels::Precision::kFast;
-  std::erase_if(*refusals, [=](const Refusal& r) { return !fast || r.candidate != "jit bf16"; });
+  std::erase_if(*refusals,
+                [=](const Refusal& r) { return r.candidate == "jit bf16" ? !fast : emitted; });
 }
 
 Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context, bool jit,
@@ -76,7 +78,7 @@ Choice Ask(const kernels::OpDescription& op, const kernels::PlanContext& context
         choice.plan = kernels::InSlices(candidate, op, *std::move(plan), context);
         choice.candidate = candidate.name;
         choice.reference = !choice.emitted && list.size() > 1 && &candidate == &list.back();
-        if (choice.emitted) ForgetOtherTypes(context, &choice.refusals);
+        ForgetOtherTypes(context, choice.emitted, &choice.refusals);
         return choice;
       }
       choice.refusals.push_back({std::string(candidate.name), plan.status().message()});

@@ -1,5 +1,6 @@
 #include "jit/candidates.h"
 
+#include "jit/attention/attention.h"
 #include "jit/depthwise/depthwise.h"
 #include "jit/depthwise/depthwise_quantized.h"
 #include "jit/elementwise/elementwise.h"
@@ -35,6 +36,7 @@ constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
                                           {"jit hybrid", PlanDepthwiseConv2DHybrid},
                                           Candidate::OfBFloat16("jit", PlanDepthwiseConv2D)};
 constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
+constexpr Candidate kAttention[] = {{"jit bf16", PlanAttentionBf16}};
 
 // False for functions of one value that have no emitter, as SIN and LOG.
 bool EmitsFunction(const kernels::OperatorDef& op) {
@@ -50,6 +52,7 @@ bool EmitsFunction(const kernels::OperatorDef& op) {
 
 std::span<const Candidate> CandidatesFor(const kernels::OperatorDef& op) {
   if (op.elementwise) return EmitsFunction(op) ? kElementwise : std::span<const Candidate>();
+  if (op.name == "FUSELITE_ATTENTION") return kAttention;
   if (op.product == nullptr) return {};
   switch (op.builtin_code) {
     case tflite::kTfLiteBuiltinConv2d: return kConv2D;

@@ -62,7 +62,7 @@ class TailEmitter {
   void EmitFunction(const kernels::TailStage& stage, int v);
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
   // One value, or vector, of an operand; `address` is without channel_bytes.
-  void LoadOperand(const kernels::TailOperand& operand, int to, Place address, bool partial);
+  void LoadOperand(const kernels::TailOperand& y, int to, Place address, bool partial);
   void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 
   // z P(z^2) / Q(z^2).

@@ -10,8 +10,8 @@
 namespace fuselite::kernels {
 
 struct AttentionBlock {
-  // Whole tiles of the matrix product on every target; 28 x 200 scores are 22 KiB.
-  static constexpr int kMaxRows = 28;
+  // 32 x 200 scores are 25 KiB.
+  static constexpr int kMaxRows = 32;
 
   int64_t rows;
   int64_t keys;  // the first of all, as many as these queries see
@@ -24,7 +24,8 @@ struct AttentionBlock {
   };
   int mask_count;
   Mask masks[AttentionShape::kMaxMasks];
-  float* scores;  // [rows, keys], rows at a distance of ScorePitch(keys)
+  float* scores;  // [rows, keys]
+  int64_t pitch;  // values from one row of scores to the next
 
   void Take(const AttentionParams& params) {
     scale = params.score_scale();

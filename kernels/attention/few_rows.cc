@@ -245,6 +245,7 @@ class FewRowsKernel final : public Kernel {
     block.Take(params_);
     block.keys = f.keys = functions_.visible(block, shape_.keys);
     block.scores = f.scores = reinterpret_cast<float*>(args.scratch);
+    block.pitch = ScorePitch(f.keys);
     const int64_t lanes = few_rows_.lanes;
     f.readable_keys = std::min(CeilDiv(f.keys, lanes) * lanes, shape_.keys);
     f.depth = shape_.depth;

@@ -60,7 +60,7 @@ HWY_INLINE void CapScores(float* row, size_t n, float scale, float cap) {
 // touched but by the scale wait for it until they are exponents.
 HWY_INLINE float FinishScores(const AttentionBlock& b, int64_t r, bool plain) {
   const auto keys = static_cast<size_t>(b.keys);
-  float* const scores = b.scores + r * ScorePitch(b.keys);
+  float* const scores = b.scores + r * b.pitch;
   if (plain) return RowMax(scores, keys);
   const bool capped = b.logit_cap > 0;
   if (capped) CapScores(scores, keys, b.scale, b.logit_cap);
@@ -100,10 +100,10 @@ void WeighScores(const AttentionBlock& b) {
   const bool plain = b.mask_count == 0 && b.logit_cap <= 0 && b.scale > 0;
   float most[AttentionBlock::kMaxRows];
   for (int64_t r = 0; r < b.rows; ++r) most[r] = FinishScores(b, r, plain);
-  const int64_t pitch = ScorePitch(b.keys);
-  SoftmaxBelow(most, {b.scores, pitch, b.rows}, {b.scores, pitch}, keys, plain ? b.scale : 1.0f);
+  SoftmaxBelow(most, {b.scores, b.pitch, b.rows}, {b.scores, b.pitch}, keys,
+               plain ? b.scale : 1.0f);
   for (int64_t r = 0; r < b.rows; ++r) {
-    if (IsZero(b, r, b.keys)) std::fill_n(b.scores + r * pitch, keys, 0.0f);
+    if (IsZero(b, r, b.keys)) std::fill_n(b.scores + r * b.pitch, keys, 0.0f);
   }
 }
 

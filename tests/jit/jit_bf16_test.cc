@@ -2,11 +2,13 @@
 #include <cmath>
 #include <limits>
 
+#include "jit/attention/attention.h"
 #include "jit/product/bf16.h"
 #include "jit/product/product_bf16.h"
 #include "kernels/numbers/short_floats.h"
 #include "tests/jit/amx_emulator.h"
 #include "tests/jit/jit_cases.h"
+#include "tests/kernels/attention_cases.h"
 #include "tests/kernels/bfloat16_cases.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/transpose_conv_cases.h"
@@ -158,6 +160,72 @@ TEST_P(JitBf16Test, TransposedConvolutions) {
     if (HasFailure()) return;
   }
   EXPECT_GT(compared_, 5);
+}
+
+// The largest sum of magnitudes of a score.
+double LargestScore(const OpTester& tester) {
+  const TestTensor &q = tester.inputs[0], &k = tester.inputs[1];
+  const auto& params = tester.op.params.as<kernels::AttentionParams>();
+  const Shape &qs = q.info().shape, &ks = k.info().shape;
+  const int64_t depth = qs[3], keys = params.keys_by_rows ? ks[2] : ks[3];
+  const int64_t row = params.keys_by_rows ? depth : 1, channel = params.keys_by_rows ? 1 : keys;
+  double largest = 0;
+  for (int64_t head = 0; head < qs.elements(0, 2); ++head) {
+    for (int64_t query = 0; query < qs[2]; ++query) {
+      for (int64_t key = 0; key < keys; ++key) {
+        double sum = 0;
+        for (int64_t c = 0; c < depth; ++c) {
+          sum += std::abs(double{q.at<float>((head * qs[2] + query) * depth + c)} *
+                          k.at<float>(head * keys * depth + key * row + c * channel));
+        }
+        largest = std::max(largest, sum * params.scale);
+      }
+    }
+  }
+  return largest;
+}
+
+// A score errs by 2^-7 of its sum of magnitudes, and a weight by twice that of itself, as its row's
+// sum errs, too; weights and values, within [-2, 2], are rounded once more.
+TEST_P(JitBf16Test, Attention) {
+  constexpr Candidate kAttention("jit bf16", PlanAttentionBf16);
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = kernels::testing::RandomAttention(random);
+    const Shape q = tester.op.inputs[0].shape;
+    const int32_t keys = tester.op.inputs[2].shape[2];
+    auto& params = tester.params<kernels::AttentionParams>();
+    params.by_roots = random.Chance(0.3);
+    if (tester.inputs.size() < 5 && random.Chance(0.4)) {
+      const auto first = static_cast<int32_t>(random.Int(0, keys));
+      tester.Input(kernels::testing::CausalMask(random, {q[2], keys}, first));
+      params.hidden_is_zero = random.Chance(0.5);
+    }
+    ASSERT_TRUE(tester.Infer().ok());
+    kernels::testing::PitchOutput(tester, random);
+    tester.precision = Precision::kFast;
+    const auto actual = tester.RunCandidate(kAttention, isa_, random.Int(1, 99), random.Int(0, 3));
+    if (!actual.ok()) {
+      const bool few = q[2] < 8 || (tester.inputs.size() > 3 && keys > 2 * q[2]);
+      const bool slower = actual.status().message().find("without tiles") != std::string::npos;
+      EXPECT_TRUE(few || (slower && GetParam() == Instructions::kTiles))
+          << actual.status().ToString();
+      continue;
+    }
+    const auto expected = tester.Run("reference", Isa::kScalar, random.Int(1, 99));
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    const double bound = 2 * (2 * 0x1p-7 * LargestScore(tester) + 0x1p-7);
+    kernels::testing::ExpectNear((*expected)[0], (*actual)[0], [&](int64_t) { return bound; },
+                                 "attention");
+    tester.threads = static_cast<int>(random.Int(1, 9));
+    const auto same = tester.RunCandidate(kAttention, isa_, random.Int(100, 199));
+    ASSERT_TRUE(same.ok()) << same.status().ToString();
+    kernels::testing::ExpectSame<float>((*actual)[0], (*same)[0], "attention again");
+    ++compared_;
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared_, 30);
 }
 
 // Values that are bfloat16 in memory give what float32 of the same numbers give, rounded where the

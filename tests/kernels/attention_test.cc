@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "tests/kernels/attention_cases.h"
 #include "tests/kernels/composites.h"
 
 namespace fuselite::kernels::testing {
@@ -14,25 +15,11 @@ TEST_P(AttentionIsaTest, WithHeadsOutside) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     Random random(seed);
     SCOPED_TRACE(random.Trace());
-    const auto dim = [&](int low, int high) { return static_cast<int32_t>(random.Int(low, high)); };
-    const int32_t n = dim(1, 2), h = dim(1, 3), queries = dim(1, 60), keys = dim(1, 70);
-    const int32_t depth = dim(1, 40), values = dim(1, 70);
-    OpTester tester("FUSELITE_ATTENTION");
-    auto& params = tester.params<AttentionParams>();
-    params.scale = random.Pick({1.0f, 0.125f});
-    params.keys_by_rows = random.Chance(0.5);
-    tester.Input(RandomTensor(random, {n, h, queries, depth}, 1));
-    tester.Input(RandomTensor(
-        random, params.keys_by_rows ? Shape{n, h, keys, depth} : Shape{n, h, depth, keys}, 1));
-    tester.Input(RandomTensor(random, {n, h, keys, values}, 2));
-    for (int masks = random.Int(0, 2); masks > 0; --masks) {
-      const Shape mask = random.Pick({Shape{n, h, queries, keys}, Shape{n, 1, 1, keys},
-                                      Shape{queries, keys}, Shape{n, h, 1, 1}});
-      tester.Input(RandomTensor(random, mask, 3));
-    }
+    OpTester tester = RandomAttention(random);
     const Status inferred = tester.Infer();
     ASSERT_TRUE(inferred.ok()) << inferred.ToString();
-    ASSERT_EQ(tester.op.outputs[0].shape, (Shape{n, h, queries, values}));
+    const Shape &q = tester.op.inputs[0].shape, &v = tester.op.inputs[2].shape;
+    ASSERT_EQ(tester.op.outputs[0].shape, (Shape{q[0], q[1], q[2], v[3]}));
     if (random.Chance(0.3)) {
       tester.op.tail.stages.push_back(TailStage::Unary(UnaryKind::kAffine, 2, 1));
     }
@@ -59,17 +46,6 @@ TestTensor HeadsOutside(const TestTensor& from, int32_t repeats) {
     }
   }
   return to;
-}
-
-// A mask as decoders have it: query m sees the keys up to first + m.
-TestTensor CausalMask(Random& random, Shape shape, int32_t first) {
-  TestTensor mask({.type = kF32, .shape = shape});
-  const float hidden = random.Pick({-1e9f, -INFINITY, std::numeric_limits<float>::lowest()});
-  for (int64_t i = 0; i < mask.info().elements(); ++i) {
-    const int64_t key = i % shape.dim(-1), query = i / shape.dim(-1) % shape.dim(-2);
-    mask.at<float>(i) = key <= first + query ? 0.0f : hidden;
-  }
-  return mask;
 }
 
 // Whether the version of few rows takes so many queries, whose keys fill vectors of every target.

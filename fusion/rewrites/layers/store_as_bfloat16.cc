@@ -24,8 +24,9 @@ class ConnectedValues {
   // Those of `first`; nullopt where one of them has to stay float32.
   std::optional<Connected> From(ValueId first) {
     found_.values.assign(1, first);
-    for (size_t i = 0; i < found_.values.size(); ++i) {
-      if (!Follow(found_.values[i])) return std::nullopt;
+    size_t next = 0;
+    while (next < found_.values.size()) {
+      if (!Follow(found_.values[next++])) return std::nullopt;
     }
     SortUnique(&found_.nodes);
     return std::move(found_);
