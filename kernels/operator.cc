@@ -16,18 +16,24 @@ Status CheckCount(std::string_view what, size_t count, int min, int max) {
   return InvalidArgument("has ", n, " ", what, ", expected ", min, " to ", max);
 }
 
+// Whether a row that says `row` is for `type`.
+bool Takes(const OperatorDef& op, DataType row, DataType type) {
+  const bool widened = op.bfloat16_values && type == DataType::kBFloat16;
+  return (widened ? DataType::kFloat32 : type) == row;
+}
+
 bool Matches(const TypeRow& row, const OpDescription& op) {
   for (size_t i = 0; i < std::size(row.inputs); ++i) {
     if (row.inputs[i] == DataType::kNone || !op.has_input(i)) continue;
-    if (op.inputs[i].type != row.inputs[i]) return false;
+    if (!Takes(*op.op, row.inputs[i], op.inputs[i].type)) return false;
   }
   const DataType output = op.outputs.empty() ? DataType::kNone : op.outputs[0].type;
-  return row.output == DataType::kNone || output == DataType::kNone || output == row.output;
+  return row.output == DataType::kNone || output == DataType::kNone ||
+         Takes(*op.op, row.output, output);
 }
 
 Status CheckTypes(const OpDescription& op) {
   if (op.op->types.empty()) return Status();
-  if (HasBFloat16Values(op)) return CheckTypes(WithFloat32(op));
   if (std::ranges::any_of(op.op->types, [&](const TypeRow& row) { return Matches(row, op); })) {
     return Status();
   }
@@ -61,6 +67,18 @@ Status CheckSizes(const OpDescription& op) {
   return Status();
 }
 
+// Shapes are those of float32, and so are types of outputs that are not known.
+Status InferOfBFloat16(OpDescription& op) {
+  OpDescription floats = WithFloat32(op);
+  FUSELITE_RETURN_IF_ERROR(Infer(floats));
+  for (size_t i = 0; i < op.outputs.size(); ++i) {
+    TensorInfo& output = op.outputs[i];
+    output.shape = floats.outputs[i].shape;
+    if (output.absent()) output.type = floats.outputs[i].type;
+  }
+  return Status();
+}
+
 }  // namespace
 
 Status CheckSignature(const OpDescription& op) {
@@ -74,14 +92,6 @@ Status CheckSignature(const OpDescription& op) {
   FUSELITE_RETURN_IF_ERROR(
       CheckCount("outputs", op.outputs.size(), def.min_outputs, def.max_outputs));
   return CheckTypes(op);
-}
-
-// The shapes of float32 values; the outputs' types are known.
-Status InferOfBFloat16(OpDescription& op) {
-  OpDescription floats = WithFloat32(op);
-  FUSELITE_RETURN_IF_ERROR(Infer(floats));
-  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].shape = floats.outputs[i].shape;
-  return Status();
 }
 
 Status Infer(OpDescription& op) {
