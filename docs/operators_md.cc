@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "jit/candidates.h"
-#include "kernels/custom.h"
 #include "kernels/operator.h"
 
 namespace fuselite {
@@ -122,8 +121,7 @@ void PrintTable(const std::vector<const OperatorDef*>& operators) {
 void PrintPage() {
   std::vector<const OperatorDef*> builtin, custom, composite;
   for (const OperatorDef* op : kernels::AllOperators()) {
-    const bool by_name = kernels::FindCustomOperator(op->name) != nullptr;
-    (op->builtin_code >= 0 ? builtin : by_name ? custom : composite).push_back(op);
+    (op->builtin_code >= 0 ? builtin : op->custom() ? custom : composite).push_back(op);
   }
   const auto by_name = [](const OperatorDef* a, const OperatorDef* b) { return a->name < b->name; };
   std::ranges::sort(builtin, by_name);

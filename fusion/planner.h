@@ -46,8 +46,8 @@ class Planner {
   // kernels may hold tables as long as an output's sides.
   Planner(const kernels::PlanContext& context, bool jit, const Budget& budget);
 
-  // The choice for an operation that kernels::Infer has accepted. It stays where it is as long as
-  // the planner, or until it is released or the constants that `op` names go.
+  // The choice for an operation that kernels::InferRewritten accepts. It stays where it is as long
+  // as the planner, or until it is released or the constants that `op` names go.
   const Choice& Choose(const kernels::OpDescription& op);
   // Forgets a choice, once its plan was built or replaced: the plans of EfficientNet int8's 250
   // nodes hold 1.5 MB of scales and panels. `choice` ends here; who asks again gets another.

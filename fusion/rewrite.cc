@@ -7,7 +7,7 @@ namespace fuselite::fusion {
 
 const Choice* RewriteContext::Select(const kernels::OpDescription& op) {
   kernels::OpDescription inferred = op;
-  if (!kernels::Infer(inferred).ok()) return nullptr;
+  if (!kernels::InferRewritten(inferred).ok()) return nullptr;
   for (size_t i = 0; i < op.outputs.size(); ++i) {
     if (inferred.outputs[i].shape != op.outputs[i].shape ||
         inferred.outputs[i].type != op.outputs[i].type) {

@@ -10,7 +10,6 @@
 #include "interpreter/host_memory.h"
 #include "interpreter/operators/string_numbers.h"
 #include "interpreter/subgraph.h"
-#include "kernels/custom.h"
 #include "kernels/evaluation.h"
 #include "kernels/import.h"
 #include "kernels/legacy_weights.h"
@@ -92,10 +91,10 @@ class BuiltinOp {
     // The struct is this room's own and whole, and files use fields that the operator's version
     // does not have yet: such a field counts, as it does in LiteRT.
     constexpr int kEveryField = std::numeric_limits<int>::max();
-    if (custom_ != nullptr) {
+    if (def_.custom()) {
       const std::span options(static_cast<const std::byte*>(node.custom_initial_data),
                               static_cast<size_t>(node.custom_initial_data_size));
-      FUSELITE_RETURN_IF_ERROR(custom_->read_options(options, op_.params.data()));
+      FUSELITE_RETURN_IF_ERROR(def_.read_custom(options, op_.params.data()));
     } else {
       FUSELITE_RETURN_IF_ERROR(
           kernels::ImportParams(def_.fields, node.builtin_data, kEveryField, op_.params.data()));
@@ -236,7 +235,6 @@ class BuiltinOp {
 
   const kernels::OperatorDef& def_;
   const int version_;
-  const kernels::CustomOperator* const custom_ = kernels::FindCustomOperator(def_.name);  // or null
   OpDescription op_;
   std::shared_ptr<const Kernel> kernel_;
   bool dynamic_ = false;
@@ -259,7 +257,7 @@ TfLiteStatus Call(TfLiteContext* context, TfLiteNode* node, Body body) {
 tflite::TfLiteRegistration BuiltinRegistration(const kernels::OperatorDef& def, int version) {
   tflite::TfLiteRegistration registration{};
   registration.builtin_code = def.builtin_code;
-  if (kernels::FindCustomOperator(def.name) != nullptr) {
+  if (def.custom()) {
     registration.builtin_code = tflite::kTfLiteBuiltinCustom;
     registration.custom_name = def.name.data();
   }

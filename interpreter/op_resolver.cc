@@ -5,7 +5,6 @@
 #include "interpreter/operators/random.h"
 #include "interpreter/operators/skip_gram.h"
 #include "interpreter/resources.h"
-#include "kernels/custom.h"
 #include "runtime/tflite/operator.h"
 
 namespace fuselite::interpreter {
@@ -18,9 +17,7 @@ OpResolver OpResolver::WithBuiltins() {
     // Without kernels, it is one of those added below, each for the versions that it knows: its
     // parameters are no C struct that BuiltinOp could read.
     if (!def->candidates.empty()) resolver.table_[def->builtin_code].def = def;
-  }
-  for (const kernels::CustomOperator& custom : kernels::AllCustomOperators()) {
-    resolver.custom_table_[std::string(custom.op->name)].def = custom.op;
+    if (def->custom()) resolver.custom_table_[std::string(def->name)].def = def;
   }
   AddControlFlow(resolver);
   AddResources(resolver);

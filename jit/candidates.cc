@@ -35,7 +35,7 @@ constexpr Candidate kFullyConnected[] = {{"jit int8", PlanProductS8},
 constexpr Candidate kDepthwiseConv2D[] = {{"jit int8", PlanDepthwiseConv2DInt8},
                                           {"jit hybrid", PlanDepthwiseConv2DHybrid},
                                           Candidate::OfBFloat16("jit", PlanDepthwiseConv2D)};
-constexpr Candidate kElementwise[] = {{"jit", PlanElementwise}};
+constexpr Candidate kElementwise[] = {Candidate::OfBFloat16("jit", PlanElementwise)};
 constexpr Candidate kAttention[] = {{"jit bf16", PlanAttentionBf16}};
 
 // False for functions of one value that have no emitter, as SIN and LOG.

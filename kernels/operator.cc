@@ -16,20 +16,13 @@ Status CheckCount(std::string_view what, size_t count, int min, int max) {
   return InvalidArgument("has ", n, " ", what, ", expected ", min, " to ", max);
 }
 
-// Whether a row that says `row` is for `type`.
-bool Takes(const OperatorDef& op, DataType row, DataType type) {
-  const bool widened = op.bfloat16_values && type == DataType::kBFloat16;
-  return (widened ? DataType::kFloat32 : type) == row;
-}
-
 bool Matches(const TypeRow& row, const OpDescription& op) {
   for (size_t i = 0; i < std::size(row.inputs); ++i) {
     if (row.inputs[i] == DataType::kNone || !op.has_input(i)) continue;
-    if (!Takes(*op.op, row.inputs[i], op.inputs[i].type)) return false;
+    if (op.inputs[i].type != row.inputs[i]) return false;
   }
   const DataType output = op.outputs.empty() ? DataType::kNone : op.outputs[0].type;
-  return row.output == DataType::kNone || output == DataType::kNone ||
-         Takes(*op.op, row.output, output);
+  return row.output == DataType::kNone || output == DataType::kNone || output == row.output;
 }
 
 Status CheckTypes(const OpDescription& op) {
@@ -67,18 +60,6 @@ Status CheckSizes(const OpDescription& op) {
   return Status();
 }
 
-// Shapes are those of float32, and so are types of outputs that are not known.
-Status InferOfBFloat16(OpDescription& op) {
-  OpDescription floats = WithFloat32(op);
-  FUSELITE_RETURN_IF_ERROR(Infer(floats));
-  for (size_t i = 0; i < op.outputs.size(); ++i) {
-    TensorInfo& output = op.outputs[i];
-    output.shape = floats.outputs[i].shape;
-    if (output.absent()) output.type = floats.outputs[i].type;
-  }
-  return Status();
-}
-
 }  // namespace
 
 Status CheckSignature(const OpDescription& op) {
@@ -95,10 +76,17 @@ Status CheckSignature(const OpDescription& op) {
 }
 
 Status Infer(OpDescription& op) {
-  if (HasBFloat16Values(op)) return InferOfBFloat16(op);
   FUSELITE_RETURN_IF_ERROR(CheckSignature(op));
   FUSELITE_RETURN_IF_ERROR(op.op->infer(op));
   return CheckSizes(op);
+}
+
+Status InferRewritten(OpDescription& op) {
+  if (!HasBFloat16Values(op)) return Infer(op);
+  OpDescription floats = WithFloat32(op);
+  FUSELITE_RETURN_IF_ERROR(Infer(floats));
+  for (size_t i = 0; i < op.outputs.size(); ++i) op.outputs[i].shape = floats.outputs[i].shape;
+  return Status();
 }
 
 Result<std::shared_ptr<const Kernel>> BuildReference(const OpDescription& op) {
@@ -126,6 +114,11 @@ const OperatorDef* FindOperator(std::string_view name) {
     if (op->name == name) return op;
   }
   return nullptr;
+}
+
+const OperatorDef* FindCustomOperator(std::string_view name) {
+  const OperatorDef* const op = FindOperator(name);
+  return op != nullptr && op->custom() ? op : nullptr;
 }
 
 }  // namespace fuselite::kernels

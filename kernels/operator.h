@@ -115,6 +115,9 @@ struct OperatorDef {
   // The schema's BuiltinOptions, or kSecondUnion and its BuiltinOptions2; 0 where the operator has
   // none.
   int options_type = 0;
+  // A custom operator, which files know by its name: reads the bytes that they have for it into
+  // `params`. kInvalidArgument where they make no sense. Null: a builtin one, or made by rewrites.
+  Status (*read_custom)(std::span<const std::byte> options, void* params) = nullptr;
   int max_version = 1;  // the newest version whose meaning is implemented
   std::span<const Field> fields{};
   size_t params_bytes = 0;             // of our struct
@@ -177,10 +180,21 @@ struct OperatorDef {
   // All elementwise operators are such.
   bool pointwise = false;
   SampleRule samples = SampleRule::kMixed;
+
+  bool custom() const { return read_custom != nullptr; }
 };
+
+// OperatorDef::read_custom where an operator's tensors tell everything.
+inline Status IgnoreOptions(std::span<const std::byte> /*options*/, void* /*params*/) {
+  return Status();
+}
 
 // Checks counts, types and version, then runs the shape rule.
 Status Infer(OpDescription& op);
+
+// As Infer(), of an operation whose float32 values may be bfloat16 (OperatorDef::bfloat16_values):
+// rewrites leave them so, while those of a model are of the types that its operators list.
+Status InferRewritten(OpDescription& op);
 
 // OperatorDef::reads_unpacked of `op`.
 inline bool ReadsUnpacked(const OpDescription& op) {
@@ -195,5 +209,6 @@ std::span<const OperatorDef* const> AllOperators();
 // nullptr where there is none.
 const OperatorDef* FindOperator(int builtin_code);
 const OperatorDef* FindOperator(std::string_view name);
+const OperatorDef* FindCustomOperator(std::string_view name);
 
 }  // namespace fuselite::kernels

@@ -128,11 +128,27 @@ class WidenedKernel final : public Kernel {
   std::vector<Copied> widened_, rounded_;
 };
 
+// Whether one row of the operator's types has bfloat16 throughout, as the operands are.
+bool IsOfTFLite(const OpDescription& op) {
+  return op.tail.empty() && std::ranges::all_of(op.inputs, IsBFloat16) &&
+         std::ranges::all_of(op.outputs, IsBFloat16) &&
+         std::ranges::any_of(op.op->types, [](const TypeRow& row) {
+           return row.inputs[0] == DataType::kBFloat16 && row.output == DataType::kBFloat16;
+         });
+}
+
 }  // namespace
 
 bool HasBFloat16Values(const OpDescription& op) {
-  return op.op->bfloat16_values && (std::ranges::any_of(op.inputs, IsBFloat16) ||
-                                    std::ranges::any_of(op.outputs, IsBFloat16));
+  return op.op->bfloat16_values && !IsOfTFLite(op) &&
+         (std::ranges::any_of(op.inputs, IsBFloat16) ||
+          std::ranges::any_of(op.outputs, IsBFloat16));
+}
+
+std::string FloatsInMemory(DataType input, DataType output) {
+  const auto name = [](DataType type) { return type == DataType::kBFloat16 ? "bf16" : "f32"; };
+  if (input == DataType::kFloat32 && output == DataType::kFloat32) return "f32";
+  return internal::Join(name(input), '/', name(output));
 }
 
 OpDescription WithFloat32(OpDescription op) {

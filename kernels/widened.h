@@ -6,15 +6,21 @@
 // store.
 #pragma once
 
+#include <string>
+
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
 
-// Whether the operator takes values of bfloat16 as it takes float32, and `op` has some.
+// Whether the operator takes values of bfloat16 as it takes float32, and `op` has some. Not where
+// all are of a type that TFLite's operator has, too, which rounds as it does: ADD of bfloat16.
 bool HasBFloat16Values(const OpDescription& op);
 
 // `op` as if all of these were float32.
 OpDescription WithFloat32(OpDescription op);
+
+// What a kernel of floats has in memory, for its name: "f32", or of input and output "bf16/f32".
+std::string FloatsInMemory(DataType input, DataType output);
 
 // The candidate's kernel of WithFloat32(op) between copies of the values in float32: inputs before
 // it, rounded to the nearest behind it. Precondition: HasBFloat16Values(op).

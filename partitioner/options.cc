@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "kernels/custom.h"
 #include "runtime/support/environment.h"
 #include "runtime/support/status_join.h"
 
@@ -150,8 +149,7 @@ Status ParseOperators(std::string_view value, std::vector<std::string>& result) 
                                          "CALL_ONCE",  "STABLEHLO_COMPOSITE", "IF",
                                          "WHILE",      "STABLEHLO_CASE"};
   for (const kernels::OperatorDef* op : kernels::AllOperators()) {
-    const bool custom = kernels::FindCustomOperator(op->name) != nullptr;
-    if (op->builtin_code >= 0 || custom) names.push_back(op->name);
+    if (op->builtin_code >= 0 || op->custom()) names.push_back(op->name);
   }
   result.clear();
   while (!value.empty()) {

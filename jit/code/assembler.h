@@ -123,6 +123,14 @@ class Assembler : public Xbyak::CodeGenerator {
   void StoreLanes(const Place& address, int vector, bool partial, int temporary);
   // float32 lanes rounded to bfloat16, in the register too. With AVX512-BF16.
   void StoreBf16Lanes(const Place& address, int vector, bool partial);
+  // Floats of either type in memory.
+  void LoadFloats(int vector, const Place& address, bool partial, bool bf16) {
+    bf16 ? LoadBf16Lanes(vector, address, partial) : LoadLanes(vector, address, partial);
+  }
+  void StoreFloats(const Place& address, int vector, bool partial, bool bf16, int temporary) {
+    bf16 ? StoreBf16Lanes(address, vector, partial)
+         : StoreLanes(address, vector, partial, temporary);
+  }
 
   // Xbyak's instructions, of which those on plain operands take less time (vector_encoding.h).
   using CodeGenerator::vmovaps, CodeGenerator::vmovups, CodeGenerator::vpbroadcastd,

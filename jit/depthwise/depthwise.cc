@@ -69,9 +69,9 @@ class FloatLines final : public kernels::LineConvolution {
     const auto& [y, x] = layer_.window;
     const std::string rows = spec_.tile.rows > 1 ? internal::Join(spec_.tile.rows, 'x') : "";
     const std::string inputs = layer_.group_in > 1 ? internal::Join('x', layer_.group_in) : "";
-    return internal::Join(layer_.group_in > 1 ? "grouped" : "depthwise", types(), y.filter, 'x',
-                          x.filter, inputs, ' ', rows, spec_.tile.columns, 'x', isa_.lanes(), ' ',
-                          isa_.name(), " jit") +
+    return internal::Join(layer_.group_in > 1 ? "grouped" : "depthwise", ' ', types(), ' ',
+                          y.filter, 'x', x.filter, inputs, ' ', rows, spec_.tile.columns, 'x',
+                          isa_.lanes(), ' ', isa_.name(), " jit") +
            kernels::TailApart(rest_.why);
   }
   int64_t rows() const override { return spec_.tile.rows; }
@@ -103,10 +103,9 @@ class FloatLines final : public kernels::LineConvolution {
   void Run(const kernels::LineRun& run) const override;
 
  private:
-  // Values are float32 in registers; what they are in memory.
-  const char* types() const {
-    if (spec_.bf16_in) return spec_.bf16_out ? " bf16/bf16 " : " bf16/f32 ";
-    return spec_.bf16_out ? " f32/bf16 " : " f32 ";
+  std::string types() const {
+    const auto type = [](bool bf16) { return bf16 ? DataType::kBFloat16 : DataType::kFloat32; };
+    return kernels::FloatsInMemory(type(spec_.bf16_in), type(spec_.bf16_out));
   }
   void PackGather(int64_t channel, int64_t used, std::byte* to) const;
 

@@ -101,8 +101,7 @@ class DepthwiseEmitter : public Assembler {
     tail_.Emit(values);
     for (int i = 0; i < sums; ++i) {
       const int64_t at = i / outputs_ * out_row_bytes_ + i % outputs_ * spec_.out_pixel_bytes;
-      const Place to = Place(out_) + at;
-      spec_.bf16_out ? StoreBf16Lanes(to, i, partial) : StoreLanes(to, i, partial, Top(0));
+      StoreFloats(Place(out_) + at, i, partial, spec_.bf16_out, Top(0));
     }
   }
 
@@ -116,8 +115,7 @@ class DepthwiseEmitter : public Assembler {
 
   // Input `i` of each lane, of the pixel that is `offset` bytes further.
   void LoadInput(int to, int i, int64_t offset, bool partial) {
-    if (spec_.bf16_in) return LoadBf16Lanes(to, Place(in_) + offset, partial);
-    if (!gathers()) return LoadLanes(to, Place(in_) + offset, partial);
+    if (!gathers()) return LoadFloats(to, Place(in_) + offset, partial, spec_.bf16_in);
     const auto from = ptr[block_in_ + static_cast<int>(offset + 4 * i)];
     if (isa().avx512) {
       vmovups(Vec(to) | kRead | T_z, from);

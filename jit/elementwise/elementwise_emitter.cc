@@ -73,13 +73,13 @@ class ElementwiseEmitter : public Assembler {
     const int64_t blocks = vectors > 2 * kBlock ? (vectors - 1) / kBlock : 0;
     const bool moves = blocks > 0;
     if (moves) {
-      xor_(channel_bytes_.cvt32(), channel_bytes_.cvt32());
+      xor_(channel_.cvt32(), channel_.cvt32());
       Xbyak::Label next;
       align(32);
       L(next);
       EmitBlock(1, 0, kBlock, false, true);
-      add(channel_bytes_, kBlock * isa().bytes);
-      cmp(channel_bytes_, static_cast<uint32_t>(blocks * kBlock * isa().bytes));
+      add(channel_, kBlock * isa().lanes());
+      cmp(channel_, static_cast<uint32_t>(blocks * kBlock * isa().lanes()));
       jb(next, T_NEAR);
     }
     const auto rest = static_cast<int>(vectors - blocks * kBlock);
@@ -89,7 +89,7 @@ class ElementwiseEmitter : public Assembler {
     }
   }
 
-  // Vectors [first, first + count) of each row, behind channel_bytes_ where it `moves`.
+  // Vectors [first, first + count) of each row, from channel_ on where it `moves`.
   void EmitBlock(int rows, int first, int count, bool ends, bool moves) {
     std::vector<TileValue> values;
     for (int row = 0; row < rows; ++row) {
@@ -98,16 +98,20 @@ class ElementwiseEmitter : public Assembler {
         values.push_back({reg, row, first + v, ends && v == count - 1});
       }
     }
-    const auto address = [&](const Reg64& base, const TileValue& value, int64_t step) {
-      const Place at = Place(base) + (value.row * step + value.vector * isa().bytes);
-      return moves ? at.Plus(channel_bytes_) : at;
+    const auto address = [&](const Reg64& base, const TileValue& value, int64_t step, bool bf16) {
+      const int bytes = bf16 ? 2 : 4;
+      const Place at = Place(base) + (value.row * step + value.vector * isa().lanes() * bytes);
+      return moves ? at.Plus(channel_, bytes) : at;
     };
+    const kernels::ChainRowsSpec& s = spec_.rows;
     for (const TileValue& value : values) {
-      LoadLanes(value.reg, address(in_, value, spec_.rows.in_step), value.partial);
+      const Place from = address(in_, value, s.in_step, s.bf16_in);
+      LoadFloats(value.reg, from, value.partial, s.bf16_in);
     }
     Tail(moves).Emit(values);
     for (const TileValue& value : values) {
-      StoreLanes(address(out_, value, spec_.rows.out_step), value.reg, value.partial, Top(0));
+      const Place to = address(out_, value, s.out_step, s.bf16_out);
+      StoreFloats(to, value.reg, value.partial, s.bf16_out, Top(0));
     }
   }
 
@@ -117,7 +121,7 @@ class ElementwiseEmitter : public Assembler {
                             .slots_offset = offsetof(ChainRowsArgs, operands),
                             .pointer = pointer_,
                             .temporaries = {Top(0), Top(1), Top(2), Top(3)}};
-    if (moves) registers.channel_bytes = channel_bytes_;
+    if (moves) registers.channel = channel_;
     return TailEmitter(assembler, spec_.rows.tail, registers, FiniteClamp::kEmit);
   }
   static constexpr int kTemporaries = 4;
@@ -125,7 +129,7 @@ class ElementwiseEmitter : public Assembler {
 
   const ElementwiseSpec& spec_;
   const Reg64 args_ = rdi, in_ = rsi, out_ = rdx, rows_ = rcx;
-  const Reg64 channel_bytes_ = r8, pointer_ = r9;
+  const Reg64 channel_ = r8, pointer_ = r9;
   const std::vector<uint32_t> tail_constants_;  // behind the registers, which it reads
 };
 
@@ -133,7 +137,8 @@ class ElementwiseEmitter : public Assembler {
 
 std::string CodeKey(const ElementwiseSpec& spec, std::span<const int64_t> lengths) {
   std::string key = internal::Join("elementwise f32 ", spec.isa.bits(), " in", spec.rows.in_step,
-                                   " out", spec.rows.out_step, " of");
+                                   " out", spec.rows.out_step, spec.rows.bf16_in ? " bf16 in" : "",
+                                   spec.rows.bf16_out ? " bf16 out" : "", " of");
   for (const int64_t length : lengths) key += internal::Join(' ', length);
   return key + TailKey(spec.rows.tail);
 }

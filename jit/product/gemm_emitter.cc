@@ -192,9 +192,7 @@ class GemmEmitter : public Assembler {
 void StoreTileValue(Assembler& assembler, const GemmSpec& spec, const Place& out,
                     const TileValue& value, int temporary) {
   const int64_t at = value.row * spec.out_step + value.vector * spec.out_vector_bytes();
-  const Place to = out + static_cast<int32_t>(at);
-  if (spec.bf16_out) return assembler.StoreBf16Lanes(to, value.reg, value.partial);
-  assembler.StoreLanes(to, value.reg, value.partial, temporary);
+  assembler.StoreFloats(out + at, value.reg, value.partial, spec.bf16_out, temporary);
 }
 
 std::string CodeKey(const GemmSpec& spec, std::span<const Tile> tiles) {

@@ -183,8 +183,8 @@ void TailEmitter::LoadOperand(const TailOperand& y, int to, Place address, bool 
     a_.vpbroadcastw(a_.Vec(to), a_.ptr[address]);
     return a_.vpslld(a_.Vec(to), a_.Vec(to), 16);
   }
-  if (r_.channel_bytes) address = address.Plus(*r_.channel_bytes);
-  y.bfloat16 ? a_.LoadBf16Lanes(to, address, partial) : a_.LoadLanes(to, address, partial);
+  if (r_.channel) address = address.Plus(*r_.channel, static_cast<int>(ElementBytes(y)));
+  a_.LoadFloats(to, address, partial, y.bfloat16);
 }
 
 void TailEmitter::EmitBinaryOne(BinaryKind kind, int reg, int y_reg) {

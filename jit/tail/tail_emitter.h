@@ -26,9 +26,8 @@ struct TailRegisters {
   int slots_offset = 0;
   Xbyak::Reg64 pointer;     // clobbered
   int temporaries[4] = {};  // vector registers, clobbered
-  // Where the tile's first channel moves on without the slots: by how many bytes of float32. Then
-  // no operand is bfloat16.
-  std::optional<Xbyak::Reg64> channel_bytes{};
+  // Where the tile's first channel moves on without the slots: by how many channels.
+  std::optional<Xbyak::Reg64> channel{};
 };
 
 // A clamp to the finite floats only turns infinities into the largest float. TFLite has it in its
@@ -61,7 +60,7 @@ class TailEmitter {
   void EmitHardSwish(std::span<const TileValue> values);
   void EmitFunction(const kernels::TailStage& stage, int v);
   void EmitBinary(const kernels::TailStage& stage, std::span<const TileValue> values);
-  // One value, or vector, of an operand; `address` is without channel_bytes.
+  // One value, or vector, of an operand; `address` is without TailRegisters::channel.
   void LoadOperand(const kernels::TailOperand& y, int to, Place address, bool partial);
   void EmitBinaryOne(kernels::BinaryKind kind, int reg, int y_reg);
 

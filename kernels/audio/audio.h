@@ -17,9 +17,4 @@ struct MfccParams {
   int64_t filters, coefficients;
 };
 
-// Maps of FlexBuffers, as TensorFlow's converter writes them. kInvalidArgument where the bytes are
-// none.
-Status ReadSpectrogramOptions(std::span<const std::byte> options, void* params);
-Status ReadMfccOptions(std::span<const std::byte> options, void* params);
-
 }  // namespace fuselite::kernels

@@ -153,8 +153,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
-}  // namespace
-
+// A map of FlexBuffers, as TensorFlow's converter writes it.
 Status ReadMfccOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(options));
   auto& to = *static_cast<MfccParams*>(params);
@@ -166,9 +165,12 @@ Status ReadMfccOptions(std::span<const std::byte> options, void* params) {
   return Status();
 }
 
+}  // namespace
+
 const OperatorDef& MfccOperator() {
   static const OperatorDef kDef = {
       .name = "Mfcc",
+      .read_custom = ReadMfccOptions,
       .params_bytes = sizeof(MfccParams),
       .min_inputs = 2,
       .max_inputs = 2,

@@ -99,8 +99,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, std::string_view 
   return MakeKernel(internal::Join("spectrogram ", target), work, std::move(spectrogram));
 }
 
-}  // namespace
-
+// A map of FlexBuffers, as TensorFlow's converter writes it.
 Status ReadSpectrogramOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(options));
   auto& to = *static_cast<SpectrogramParams*>(params);
@@ -110,9 +109,12 @@ Status ReadSpectrogramOptions(std::span<const std::byte> options, void* params) 
   return Status();
 }
 
+}  // namespace
+
 const OperatorDef& AudioSpectrogramOperator() {
   static const OperatorDef kDef = {
       .name = "AudioSpectrogram",
+      .read_custom = ReadSpectrogramOptions,
       .params_bytes = sizeof(SpectrogramParams),
       .min_inputs = 1,
       .max_inputs = 1,

@@ -85,8 +85,6 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
-}  // namespace
-
 Status ReadNumericVerifyOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(options));
   auto& to = *static_cast<NumericVerifyParams*>(params);
@@ -95,9 +93,12 @@ Status ReadNumericVerifyOptions(std::span<const std::byte> options, void* params
   return Status();
 }
 
+}  // namespace
+
 const OperatorDef& NumericVerifyOperator() {
   static const OperatorDef kDef = {
       .name = "NumericVerify",
+      .read_custom = ReadNumericVerifyOptions,
       .params_bytes = sizeof(NumericVerifyParams),
       .min_inputs = 2,
       .max_inputs = 2,

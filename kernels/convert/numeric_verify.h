@@ -1,9 +1,6 @@
 // NumericVerify, a custom operator of models that are being debugged.
 #pragma once
 
-#include <cstddef>
-#include <span>
-
 #include "kernels/operator.h"
 
 namespace fuselite::kernels {
@@ -14,7 +11,5 @@ struct NumericVerifyParams {
   float tolerance;  // in steps of the quantization
   bool fails;       // the run, where a value is further off and the tolerance at least 0.1
 };
-
-Status ReadNumericVerifyOptions(std::span<const std::byte> options, void* params);
 
 }  // namespace fuselite::kernels

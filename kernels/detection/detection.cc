@@ -60,8 +60,7 @@ Status InferDetection(OpDescription& op) {
 constexpr Candidate kCandidates[] = {{"highway", BuildDetectionHighway},
                                      {"reference", BuildDetection}};
 
-}  // namespace
-
+// A map of FlexBuffers, as TensorFlow's exporter writes it.
 Status ReadDetectionOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const flexbuffers::Map map, ReadFlexibleMap(options));
   const auto number = [&](const char* key, int32_t otherwise) {
@@ -83,9 +82,12 @@ Status ReadDetectionOptions(std::span<const std::byte> options, void* params) {
   return Status();
 }
 
+}  // namespace
+
 const OperatorDef& DetectionPostProcessOperator() {
   static const OperatorDef kDef = {
       .name = "TFLite_Detection_PostProcess",
+      .read_custom = ReadDetectionOptions,
       .params_bytes = sizeof(DetectionParams),
       .min_inputs = 3,
       .max_inputs = 3,

@@ -16,10 +16,6 @@ struct DetectionParams {
   bool regular;  // class by class; else each box stands for its best classes
 };
 
-// A map of FlexBuffers, as TensorFlow's exporter writes it. kInvalidArgument where the bytes are
-// none.
-Status ReadDetectionOptions(std::span<const std::byte> options, void* params);
-
 // The first of equal scores wins. Encodings and anchors are float32 or uint8, scores too. A run
 // fails where a decoded box ends before it begins. What lies behind the last detection is 0.
 Result<std::unique_ptr<Kernel>> BuildDetection(const OpDescription& op, const BuildContext&);

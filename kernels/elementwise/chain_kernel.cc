@@ -11,11 +11,10 @@
 #include "kernels/elementwise/grid.h"
 #include "kernels/elementwise/row_view.h"
 #include "kernels/make_kernel.h"
+#include "kernels/widened.h"
 
 namespace fuselite::kernels {
 namespace {
-
-constexpr int64_t kFloat = sizeof(float);
 
 std::string Lower(std::string_view name) {
   std::string lower(name);
@@ -32,6 +31,8 @@ class ChainKernel final : public Kernel {
         rest_(std::move(rest)),
         flowing_(flowing),
         in_(in),
+        in_type_(op.inputs[flowing].type),
+        out_type_(op.outputs[0].type),
         out_pitch_(op.outputs[0].pitch()),
         grid_(op.outputs[0].shape, rows_->lanes()),
         work_(ElementWork(tail_)) {
@@ -43,9 +44,10 @@ class ChainKernel final : public Kernel {
     if (view_.group > 1) grid_ = ElementwiseGrid(op.outputs[0].shape, view_.group);
     linear_ = in_linear && TailIsLinear(tail_);
     const bool whole = op.inputs[flowing].elements() == op.outputs[0].elements();
-    in_place_ = whole && in_.row_stride == out_pitch_;
-    name_ = internal::Join(op.op->builtin_code < 0 ? "elementwise" : Lower(op.op->name), " f32 ",
-                           rows_->target(), TailApart(rest_.why));
+    in_place_ = whole && in_.row_stride == out_pitch_ && in_type_ == out_type_;
+    name_ = internal::Join(op.op->builtin_code < 0 ? "elementwise" : Lower(op.op->name), ' ',
+                           FloatsInMemory(in_type_, out_type_), ' ', rows_->target(),
+                           TailApart(rest_.why));
     for (const TailStage& stage : tail_.stages) operands_ += stage.operand.input >= 0;
   }
 
@@ -68,11 +70,14 @@ class ChainKernel final : public Kernel {
   }
 
  private:
-  size_t group_bytes() const { return view_.group * grid_.channels * kFloat; }
+  size_t group_bytes() const { return view_.group * grid_.channels * sizeof(float); }
+  static int64_t BytesOf(DataType type) { return BitWidth(type) / 8; }
 
   ChainRowsSpec Spec() const {
-    return {.in_step = in_.row_stride * view_.group * kFloat,
-            .out_step = out_pitch_ * view_.group * kFloat,
+    return {.in_step = in_.row_stride * view_.group * BytesOf(in_type_),
+            .out_step = out_pitch_ * view_.group * BytesOf(out_type_),
+            .bf16_in = in_type_ == DataType::kBFloat16,
+            .bf16_out = out_type_ == DataType::kBFloat16,
             .tail = InRowView(tail_, view_)};
   }
   // The lengths of whole units or rows, then of what is left.
@@ -97,7 +102,7 @@ class ChainKernel final : public Kernel {
     for (const TailStage& stage : tail_.stages) {
       const TailOperand& y = stage.operand;
       if (y.input < 0) continue;
-      const size_t bytes = grid_.channels * kFloat;
+      const auto bytes = static_cast<size_t>(grid_.channels * ElementBytes(y));
       for (int64_t i = 0; IsRepeated(y) && i < view_.group; ++i) {
         std::memcpy(to + i * bytes, args.inputs[y.input], bytes);
       }
@@ -143,7 +148,7 @@ class ChainKernel final : public Kernel {
             size_t length) const {
     ChainRowsArgs call;  // operands that the tail does not have are left alone
     call.in = static_cast<const std::byte*>(args.inputs[flowing_]) +
-              (InputRow(unit.row) + unit.channel) * kFloat;
+              (InputRow(unit.row) + unit.channel) * BytesOf(in_type_);
     call.out = Output(args, unit);
     call.rows = rows;
     BindTailOperands(tail_, args.inputs, unit.row, unit.channel, &call.operands);
@@ -165,7 +170,7 @@ class ChainKernel final : public Kernel {
 
   std::byte* Output(const KernelArgs& args, const ElementwiseGrid::Unit& unit) const {
     return static_cast<std::byte*>(args.outputs[0]) +
-           (unit.row * out_pitch_ + unit.channel) * kFloat;
+           (unit.row * out_pitch_ + unit.channel) * BytesOf(out_type_);
   }
 
   void ApplyRest(const KernelArgs& args, const ElementwiseGrid::Unit& unit) const {
@@ -185,6 +190,7 @@ class ChainKernel final : public Kernel {
   TailRest rest_;
   int flowing_;
   TailOperand in_;  // where its rows lie
+  DataType in_type_, out_type_;
   int64_t out_pitch_;
   ElementwiseGrid grid_;
   const int64_t work_;  // an element's (ElementWork)

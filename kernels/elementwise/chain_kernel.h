@@ -1,4 +1,5 @@
-// Float32 elementwise chains around whoever takes rows through the stages.
+// Elementwise chains of float32, or of bfloat16 in memory, around whoever takes rows through the
+// stages.
 #pragma once
 
 #include "kernels/elementwise/chain_rows.h"

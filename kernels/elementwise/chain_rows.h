@@ -15,8 +15,9 @@
 namespace fuselite::kernels {
 
 struct ChainRowsSpec {
-  int64_t in_step = 0, out_step = 0;  // bytes between rows
-  Tail tail;                          // all of it is computed
+  int64_t in_step = 0, out_step = 0;       // bytes between rows
+  bool bf16_in = false, bf16_out = false;  // bfloat16 in memory
+  Tail tail;                               // all of it is computed
 };
 
 // Loads values, applies the stages and stores them, `rows` rows of one length one after the other.

@@ -141,6 +141,16 @@ Movement CutAlong(const OpDescription& op, int input, int axis, bool dropped) {
   return movement;
 }
 
+// Reads the attribute `num_split` of FlexSplitV, which is SPLIT_V in TensorFlow: converters leave
+// it where the sizes are int64.
+Status ReadSplitVOptions(std::span<const std::byte> options, void* params) {
+  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
+  const int64_t parts = node.Integer("num_split").value_or(0);
+  if (parts < 1 || parts > INT32_MAX) return InvalidArgument("splits into ", parts, " parts");
+  static_cast<SplitParams*>(params)->num_splits = static_cast<int32_t>(parts);
+  return Status();
+}
+
 }  // namespace
 
 Result<Movement> PlanSplit(const OpDescription& op) {
@@ -209,6 +219,7 @@ const OperatorDef& FlexSplitVOperator() {
   static const OperatorDef kDef = [] {
     OperatorDef def = SplitVOperator();
     def.name = "FlexSplitV";
+    def.read_custom = ReadSplitVOptions;
     def.builtin_code = -1;
     def.options_type = 0;
     def.max_version = 1;
@@ -219,14 +230,6 @@ const OperatorDef& FlexSplitVOperator() {
     return def;
   }();
   return kDef;
-}
-
-Status ReadSplitVOptions(std::span<const std::byte> options, void* params) {
-  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
-  const int64_t parts = node.Integer("num_split").value_or(0);
-  if (parts < 1 || parts > INT32_MAX) return InvalidArgument("splits into ", parts, " parts");
-  static_cast<SplitParams*>(params)->num_splits = static_cast<int32_t>(parts);
-  return Status();
 }
 
 const OperatorDef& UnpackOperator() {

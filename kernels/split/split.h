@@ -16,10 +16,6 @@ struct UnpackParams {
   int32_t axis;
 };
 
-// Reads the attribute `num_split` of FlexSplitV, which is SPLIT_V in TensorFlow: converters leave
-// it where the sizes are int64.
-Status ReadSplitVOptions(std::span<const std::byte> options, void* params);
-
 Result<Movement> PlanSplit(const OpDescription& op);
 Result<Movement> PlanSplitV(const OpDescription& op);
 Result<Movement> PlanUnpack(const OpDescription& op);

@@ -82,6 +82,15 @@ class Bicubic {
 constexpr Candidate kCandidates[] = {{"highway", PlanBicubicHighway},
                                      {"reference", BuildBicubicReference}};
 
+// Reads TensorFlow's attributes `align_corners` and `half_pixel_centers` into ResizeParams.
+Status ReadBicubicOptions(std::span<const std::byte> options, void* params) {
+  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
+  auto& to = *static_cast<ResizeParams*>(params);
+  to.align_corners = node.Flag("align_corners").value_or(false);
+  to.half_pixel_centers = node.Flag("half_pixel_centers").value_or(false);
+  return Status();
+}
+
 }  // namespace
 
 std::vector<CubicTaps> CubicTapsOf(int32_t in, int32_t out, ResizeParams params) {
@@ -109,17 +118,10 @@ Result<std::unique_ptr<Kernel>> BuildBicubicReference(const OpDescription& op,
                     Bicubic(op));
 }
 
-Status ReadBicubicOptions(std::span<const std::byte> options, void* params) {
-  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
-  auto& to = *static_cast<ResizeParams*>(params);
-  to.align_corners = node.Flag("align_corners").value_or(false);
-  to.half_pixel_centers = node.Flag("half_pixel_centers").value_or(false);
-  return Status();
-}
-
 const OperatorDef& FlexResizeBicubicOperator() {
   static const OperatorDef kDef = {
       .name = "FlexResizeBicubic",
+      .read_custom = ReadBicubicOptions,
       .params_bytes = sizeof(ResizeParams),
       .min_inputs = 2,
       .max_inputs = 2,

@@ -10,9 +10,6 @@
 
 namespace fuselite::kernels {
 
-// Reads TensorFlow's attributes `align_corners` and `half_pixel_centers` into ResizeParams.
-Status ReadBicubicOptions(std::span<const std::byte> options, void* params);
-
 // What one coordinate is made of: the pixels from `first` on, those outside of the image taken from
 // its edge.
 struct CubicTaps {

@@ -43,6 +43,7 @@ OperatorDef MakeFunction(std::string_view name, std::span<const TypeRow> types,
                          std::span<const Candidate> candidates) {
   OperatorDef def;
   def.name = name;
+  def.read_custom = IgnoreOptions;
   def.types = types;
   def.infer = [](OpDescription& op) {
     if (!op.tail.empty()) return Unsupported("does not take a tail behind ", op.op->name);

@@ -87,8 +87,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
-}  // namespace
-
+// Reads TensorFlow's attributes `ksizes`, `strides`, `rates` and `padding`.
 Status ReadPatchesOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
   auto& to = *static_cast<PatchesParams*>(params);
@@ -98,6 +97,8 @@ Status ReadPatchesOptions(std::span<const std::byte> options, void* params) {
   FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
   return Status();
 }
+
+}  // namespace
 
 Result<Window> ResolvePatches(const OpDescription& op) {
   const auto& p = op.params.as<PatchesParams>();
@@ -115,6 +116,7 @@ Result<Window> ResolvePatches(const OpDescription& op) {
 const OperatorDef& FlexExtractImagePatchesOperator() {
   static const OperatorDef kDef = {
       .name = "FlexExtractImagePatches",
+      .read_custom = ReadPatchesOptions,
       .params_bytes = sizeof(PatchesParams),
       .types = kTypes,
       .limits = "rank 4",

@@ -13,9 +13,6 @@ struct PatchesParams {
   int32_t filter[2], stride[2], dilation[2];  // height, width
 };
 
-// Reads TensorFlow's attributes `ksizes`, `strides`, `rates` and `padding`.
-Status ReadPatchesOptions(std::span<const std::byte> options, void* params);
-
 // The windows on the input, of 4 dimensions.
 Result<Window> ResolvePatches(const OpDescription& op);
 

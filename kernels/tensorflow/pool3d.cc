@@ -90,9 +90,23 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
+// Reads TensorFlow's attributes `ksize`, `strides`, `padding` and `data_format`.
+Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
+  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
+  auto& to = *static_cast<Pool3DParams*>(params);
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "ksize", to.filter));
+  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "strides", to.stride));
+  if (node.Text("data_format").value_or("NDHWC") != "NDHWC") {
+    return Unsupported("does not take another order of dimensions than NDHWC");
+  }
+  FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
+  return Status();
+}
+
 OperatorDef MakePool3D(std::string_view name) {
   OperatorDef def;
   def.name = name;
+  def.read_custom = ReadPool3DOptions;
   def.params_bytes = sizeof(Pool3DParams);
   def.types = kTypes;
   def.limits = "rank 5, NDHWC";
@@ -106,18 +120,6 @@ OperatorDef MakePool3D(std::string_view name) {
 }
 
 }  // namespace
-
-Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
-  FUSELITE_ASSIGN_OR_RETURN(const NodeDef node, NodeDef::Read(options));
-  auto& to = *static_cast<Pool3DParams*>(params);
-  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "ksize", to.filter));
-  FUSELITE_RETURN_IF_ERROR(ReadSpatial(node, "strides", to.stride));
-  if (node.Text("data_format").value_or("NDHWC") != "NDHWC") {
-    return Unsupported("does not take another order of dimensions than NDHWC");
-  }
-  FUSELITE_ASSIGN_OR_RETURN(to.padding, ReadPadding(node));
-  return Status();
-}
 
 Result<Window3D> ResolvePool3D(const OpDescription& op) {
   const auto& p = op.params.as<Pool3DParams>();

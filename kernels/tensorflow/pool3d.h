@@ -12,9 +12,6 @@ struct Pool3DParams {
   int32_t filter[3], stride[3];  // depth, height, width
 };
 
-// Reads TensorFlow's attributes `ksize`, `strides`, `padding` and `data_format`.
-Status ReadPool3DOptions(std::span<const std::byte> options, void* params);
-
 // The windows on an input of 5 dimensions.
 Result<Window3D> ResolvePool3D(const OpDescription& op);
 

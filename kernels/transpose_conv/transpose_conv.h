@@ -15,10 +15,6 @@ struct TransposeConvParams {
   DataType quantized_bias_type;
 };
 
-// The options of MediaPipe's Convolution2DTransposeBias: the first three fields of TFLite's struct
-// of a transposed convolution.
-Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* params);
-
 struct TransposeConvShape {
   // The window of the convolution that leads back: its input is this one's output.
   Window window;

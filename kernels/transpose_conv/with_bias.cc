@@ -106,8 +106,8 @@ constexpr Candidate kCandidates[] = {
     {"reference", Plan<kReference>},
 };
 
-}  // namespace
-
+// The options of MediaPipe's Convolution2DTransposeBias: the first three fields of TFLite's struct
+// of a transposed convolution.
 Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* params) {
   int32_t fields[3];
   if (options.size() < sizeof fields) {
@@ -125,9 +125,12 @@ Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* pa
   return Status();
 }
 
+}  // namespace
+
 const OperatorDef& Convolution2DTransposeBiasOperator() {
   static const OperatorDef kDef = {
       .name = "Convolution2DTransposeBias",
+      .read_custom = ReadTransposeConvBiasOptions,
       .params_bytes = sizeof(TransposeConvParams),
       .min_inputs = 3,
       .max_inputs = 3,

@@ -75,15 +75,7 @@ constexpr Candidate kPoolCandidates[] = {{"highway", BuildMaxPoolWithArgmaxHighw
 constexpr Candidate kUnpoolCandidates[] = {{"highway", BuildMaxUnpoolHighway},
                                            {"reference", BuildMaxUnpool}};
 
-}  // namespace
-
-Result<PooledImages> ResolvePooled(const OpDescription& op) {
-  const Shape& in = op.inputs[0].shape;
-  PooledImages images{{}, in[0], in[3]};
-  FUSELITE_ASSIGN_OR_RETURN(images.window, WindowOn(in[1], in[2], op.params.as<UnpoolParams>()));
-  return images;
-}
-
+// Reads the options of both custom operators: TFLite's struct of a pool.
 Status ReadUnpoolOptions(std::span<const std::byte> options, void* params) {
   constexpr size_t kFields = 6;
   if (options.size() < kFields * sizeof(int32_t)) {
@@ -103,6 +95,15 @@ Status ReadUnpoolOptions(std::span<const std::byte> options, void* params) {
         .filter_height = fields[4],
         .activation = static_cast<Activation>(fields[5])};
   return Status();
+}
+
+}  // namespace
+
+Result<PooledImages> ResolvePooled(const OpDescription& op) {
+  const Shape& in = op.inputs[0].shape;
+  PooledImages images{{}, in[0], in[3]};
+  FUSELITE_ASSIGN_OR_RETURN(images.window, WindowOn(in[1], in[2], op.params.as<UnpoolParams>()));
+  return images;
 }
 
 Result<std::unique_ptr<Kernel>> BuildMaxPoolWithArgmax(const OpDescription& op,
@@ -185,6 +186,7 @@ Result<std::unique_ptr<Kernel>> BuildMaxUnpool(const OpDescription& op, const Bu
 const OperatorDef& MaxPoolingWithArgmax2DOperator() {
   static const OperatorDef kDef = {
       .name = "MaxPoolingWithArgmax2D",
+      .read_custom = ReadUnpoolOptions,
       .params_bytes = sizeof(UnpoolParams),
       .min_outputs = 2,
       .max_outputs = 2,
@@ -200,6 +202,7 @@ const OperatorDef& MaxPoolingWithArgmax2DOperator() {
 const OperatorDef& MaxUnpooling2DOperator() {
   static const OperatorDef kDef = {
       .name = "MaxUnpooling2D",
+      .read_custom = ReadUnpoolOptions,
       .params_bytes = sizeof(UnpoolParams),
       .min_inputs = 2,
       .max_inputs = 2,

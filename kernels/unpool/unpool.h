@@ -20,9 +20,6 @@ struct PooledImages {
 };
 Result<PooledImages> ResolvePooled(const OpDescription& op);
 
-// Reads the options of both custom operators: TFLite's struct of a pool.
-Status ReadUnpoolOptions(std::span<const std::byte> options, void* params);
-
 // y = act(the largest tap), the first of equal ones; output 1 is the tap's number in its window,
 // row by row, plus 0.1: whoever cuts the fraction off is safe from roundings.
 Result<std::unique_ptr<Kernel>> BuildMaxPoolWithArgmax(const OpDescription& op,

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 
-#include "kernels/custom.h"
 #include "kernels/import.h"
 #include "kernels/sparse.h"
 #include "kernels/stablehlo/region.h"
@@ -34,16 +33,13 @@ Status ImportAllParams(bool whole_structs, const void* builtin_data, ImportedNod
   return Status();
 }
 
-const kernels::CustomOperator* FindCustom(const TfLiteRegistration& registration) {
-  const char* name = registration.custom_name;
-  if (registration.builtin_code != kTfLiteBuiltinCustom || name == nullptr) return nullptr;
-  return kernels::FindCustomOperator(name);
-}
-
-const kernels::OperatorDef* FindBuiltin(const TfLiteRegistration& registration) {
-  return registration.builtin_code == kTfLiteBuiltinCustom
+const kernels::OperatorDef* FindOperator(const TfLiteRegistration& registration) {
+  if (registration.builtin_code != kTfLiteBuiltinCustom) {
+    return kernels::FindOperator(registration.builtin_code);
+  }
+  return registration.custom_name == nullptr
              ? nullptr
-             : kernels::FindOperator(registration.builtin_code);
+             : kernels::FindCustomOperator(registration.custom_name);
 }
 
 // TensorFlow's own operators, which converters leave where TFLite has none, have a prefix.
@@ -55,14 +51,13 @@ const char* WhyMissing(const TfLiteRegistration& registration) {
                      : "the operator is not implemented";
 }
 
-Status ImportCustomOptions(const TfLiteNode& node, const kernels::CustomOperator& custom,
-                           ImportedNode& imported) {
+Status ImportCustomOptions(const TfLiteNode& node, ImportedNode& imported) {
   if (node.custom_initial_data == nullptr || node.custom_initial_data_size < 0) {
     return InvalidArgument("has no options");
   }
   const std::span options(static_cast<const std::byte*>(node.custom_initial_data),
                           static_cast<size_t>(node.custom_initial_data_size));
-  return custom.read_options(options, imported.params.data());
+  return imported.op->read_custom(options, imported.params.data());
 }
 
 // Which function the one operator of another subgraph is.
@@ -92,19 +87,16 @@ Status ImportOperator(TfLiteContext* context, const TfLiteNode& node,
     imported.branches.clear();
     return ImportHostCall(*context, node, registration, whole_structs, imported);
   }
-  const kernels::CustomOperator* const custom = FindCustom(registration);
-  imported.op = custom != nullptr ? custom->op : FindBuiltin(registration);
+  imported.op = FindOperator(registration);
   if (imported.op == nullptr) return Unsupported(WhyMissing(registration));
   if (imported.op->candidates.empty()) {
     return Unsupported(
         "its state or its strings are the host's; it runs in fuselite's own interpreter, too");
   }
   imported.version = registration.version;
-  if (custom == nullptr) {
-    FUSELITE_RETURN_IF_ERROR(ImportAllParams(whole_structs, node.builtin_data, imported));
-    return ImportRegion(context, whole_structs, imported);
-  }
-  return ImportCustomOptions(node, *custom, imported);
+  if (imported.op->custom()) return ImportCustomOptions(node, imported);
+  FUSELITE_RETURN_IF_ERROR(ImportAllParams(whole_structs, node.builtin_data, imported));
+  return ImportRegion(context, whole_structs, imported);
 }
 
 }  // namespace

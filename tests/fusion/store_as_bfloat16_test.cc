@@ -5,6 +5,7 @@
 namespace fuselite::fusion::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 
 // The instructions of AVX512-BF16, without a core that multiplies float32 faster; nothing is run.
@@ -69,6 +70,24 @@ TEST_F(StoreAsBFloat16Test, AcrossWhatOnlyMoves) {
                                {"filter_height", 2}});
   b.Output(b.Conv(pooled, 16, 1));
   EXPECT_THAT(Stored(b.graph()), ElementsAre("nodes 0, 1, 2, 3, 4"));
+}
+
+// A gate by elementwise operators that no tail takes: what they read a mean reads, too.
+TEST_F(StoreAsBFloat16Test, AroundElementwiseOperators) {
+  GraphBuilder b;
+  const ValueId x = b.Depthwise(b.Conv(b.Input({1, 8, 8, 16}), 32, 1), 3);
+  const ValueId mean = b.Op("MEAN", {x, b.Ints({1, 2})}, {{"keep_dims", 1}});
+  const ValueId gate = b.Op("LOGISTIC", {b.Conv(mean, 32, 1)});
+  b.Output(b.Conv(b.Op("MUL", {x, gate}), 16, 3));
+  EXPECT_THAT(Stored(b.graph()), Contains("nodes 1, 2, 5")) << "the depthwise layer's";
+  EXPECT_THAT(Stored(b.graph()), Contains("nodes 5, 6")) << "the product's";
+}
+
+TEST_F(StoreAsBFloat16Test, NotWhatElementwiseOperatorsAloneRead) {
+  GraphBuilder b;
+  const ValueId x = b.Conv(b.Input({1, 8, 8, 16}), 32, 1);
+  b.Output(b.Op("MUL", {b.Op("EXP", {x}), b.Op("COS", {x})}));
+  EXPECT_THAT(Stored(b.graph()), ElementsAre());
 }
 
 TEST_F(StoreAsBFloat16Test, NotWhatAnybodyReadsAsFloat32) {

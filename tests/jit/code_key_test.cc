@@ -56,8 +56,8 @@ void ExpectDistinct(const Spec& spec, const std::vector<std::function<void(Spec&
   const auto& [width, channels, count, joined_rows] = DepthwiseS8Blocks();
   unused(width, channels, count, joined_rows);
   const auto& [elementwise_isa, chain] = ElementwiseSpec();
-  const auto& [in_step, chain_out, chain_tail] = chain;
-  unused(elementwise_isa, in_step, chain_out, chain_tail);
+  const auto& [in_step, chain_out, chain_bf16_in, chain_bf16_out, chain_tail] = chain;
+  unused(elementwise_isa, in_step, chain_out, chain_bf16_in, chain_bf16_out, chain_tail);
   const auto& [unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup] =
       Requantization();
   unused(unsigned_result, min, max, real, zero_point, has_sign, store_offset, lookup);
@@ -324,7 +324,9 @@ TEST(CodeKeyTest, Elementwise) {
   std::vector<std::function<void(ElementwiseSpec&)>> changes = {
       [](ElementwiseSpec& s) { s.isa = Isa::kAvx512; },
       [](ElementwiseSpec& s) { s.rows.in_step = 68; },
-      [](ElementwiseSpec& s) { s.rows.out_step = 68; }};
+      [](ElementwiseSpec& s) { s.rows.out_step = 68; },
+      [](ElementwiseSpec& s) { s.rows.bf16_in = true; },
+      [](ElementwiseSpec& s) { s.rows.bf16_out = true; }};
   Append(&changes,
          TailChanges<ElementwiseSpec>([](ElementwiseSpec& s) -> Tail& { return s.rows.tail; }));
   constexpr int64_t kLength[] = {16}, kOtherLength[] = {17};

@@ -5,6 +5,7 @@
 #include "jit/tail/tail_emitter.h"
 #include "kernels/elementwise/elementwise.h"
 #include "tests/jit/jit_cases.h"
+#include "tests/kernels/bfloat16_cases.h"
 
 namespace fuselite::jit::testing {
 namespace {
@@ -108,6 +109,56 @@ TEST(JitElementwiseTest, BinaryOperatorsBroadcast) {
   }
   EXPECT_LT(refused, 125);
   EXPECT_GT(both, 20);
+}
+
+// A binary operator of values that repeat or not, or a chain with operands in its tail.
+OpTester RandomElementwise(Random& random) {
+  const Shape shape = RandomShape(random);
+  if (random.Chance(0.5)) {
+    OpTester tester(random.Pick({"ADD", "SUB", "MUL", "MAXIMUM", "SQUARED_DIFFERENCE"}));
+    tester.Input(Values(random, shape)).Input(Values(random, Broadcast(random, shape)));
+    EXPECT_TRUE(tester.Infer().ok());
+    return tester;
+  }
+  OpTester tester(random.Pick({"FUSELITE_ELEMENTWISE", "TANH", "LOGISTIC"}));
+  tester.Input(Values(random, shape));
+  EXPECT_TRUE(tester.Infer().ok());
+  AddTail(tester, random);
+  return tester;
+}
+
+// Values that are bfloat16 in memory give what float32 of the same numbers give, rounded where the
+// output is bfloat16.
+TEST(JitElementwiseTest, ValuesOfBFloat16) {
+  const Isa isa = DetectIsa();
+  if (!isa.has(Feature::kAvx512Bf16)) GTEST_SKIP() << "no AVX512-BF16 on this machine";
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Random random(seed);
+    SCOPED_TRACE(random.Trace());
+    OpTester tester = RandomElementwise(random);
+    MaybePitch(tester, random);
+    tester.precision = kernels::Precision::kFast;
+    auto both = kernels::testing::WithBFloat16(tester, 0, random);
+    if (tester.op.inputs.size() == 2 && tester.op.tail_inputs == 0 && random.Chance(0.5)) {
+      kernels::testing::RoundInput(both, 1, random);
+    }
+    const kernels::Candidate& jit = *FloatCandidate(*tester.op.op);
+    const auto expected = both.floats.RunCandidate(jit, isa, random.Int(1, 99));
+    const auto actual = both.shorts.RunCandidate(jit, isa, random.Int(1, 99), random.Int(0, 3));
+    if (!actual.ok()) {
+      EXPECT_TRUE(!expected.ok() || actual.status().message().find("bfloat16") != std::string::npos)
+          << actual.status().ToString();
+      continue;
+    }
+    ASSERT_TRUE(expected.ok()) << expected.status().ToString();
+    kernels::testing::ExpectStored((*expected)[0], (*actual)[0], true, "jit");
+    ++compared;
+    both.shorts.precision = kernels::Precision::kDefault;
+    EXPECT_FALSE(both.shorts.RunCandidate(jit, isa).ok()) << "only with precision=fast";
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(compared, 150);
 }
 
 TEST(JitElementwiseTest, ChainsOfRandomStages) {

@@ -41,6 +41,10 @@ TEST(NodeDef, HasItsAttributes) {
   }
 }
 
+Status ReadPool3D(std::span<const std::byte> options, Pool3DParams* params) {
+  return FindCustomOperator("FlexMaxPool3D")->read_custom(options, params);
+}
+
 // No byte of them is read outside, whatever is missing or changed.
 TEST(NodeDef, OfAnyBytes) {
   const std::vector<std::byte> whole = NodeDefWriter("MaxPool3D")
@@ -49,7 +53,7 @@ TEST(NodeDef, OfAnyBytes) {
                                            .Text("padding", "VALID")
                                            .Options();
   Pool3DParams params{};
-  ASSERT_TRUE(ReadPool3DOptions(whole, &params).ok());
+  ASSERT_TRUE(ReadPool3D(whole, &params).ok());
   EXPECT_THAT(params.filter, ElementsAre(2, 2, 2));
   EXPECT_EQ(params.padding, Padding::kValid);
   Random random(1);
@@ -60,14 +64,14 @@ TEST(NodeDef, OfAnyBytes) {
           static_cast<std::byte>(random.Int(0, 255));
     }
     bytes.resize(random.Chance(0.5) ? bytes.size() : random.Int(0, whole.size() - 1));
-    (void)ReadPool3DOptions(bytes, &params);
+    (void)ReadPool3D(bytes, &params);
   }
-  EXPECT_FALSE(ReadPool3DOptions({}, &params).ok());
+  EXPECT_FALSE(ReadPool3D({}, &params).ok());
 }
 
 std::string RefusalOf(NodeDefWriter writer) {
   Pool3DParams params{};
-  return ReadPool3DOptions(writer.Options(), &params).message();
+  return ReadPool3D(writer.Options(), &params).message();
 }
 
 TEST(NodeDef, SaysWhatIsNotTaken) {

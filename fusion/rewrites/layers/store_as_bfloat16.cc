@@ -62,6 +62,17 @@ class ConnectedValues {
   Connected found_;
 };
 
+// Whether a layer reads one of them: elementwise operators alone, as those that decode boxes, get
+// them as they are.
+bool LayerReads(const Graph& graph, const std::vector<ValueId>& values) {
+  return std::ranges::any_of(values, [&](ValueId v) {
+    return std::ranges::any_of(graph.consumers(v), [&](const auto& reader) {
+      const kernels::OperatorDef& op = *graph.node(reader.node).op;
+      return op.bfloat16_values && !op.elementwise && !op.selects;
+    });
+  });
+}
+
 void SetTypes(Graph& graph, const std::vector<ValueId>& values, DataType type) {
   for (const ValueId v : values) graph.value(v).info.type = type;
 }
@@ -79,7 +90,7 @@ bool StoreAsBFloat16(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
   if (!node.op->bfloat16_values || node.outputs.size() != 1) return false;
   const std::optional<Connected> connected = ConnectedValues(graph).From(node.outputs[0]);
-  if (!connected) return false;
+  if (!connected || !LayerReads(graph, connected->values)) return false;
   const auto before = Describe(graph, connected->nodes);
   SetTypes(graph, connected->values, DataType::kBFloat16);
   const auto after = Describe(graph, connected->nodes);

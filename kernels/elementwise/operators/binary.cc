@@ -199,7 +199,7 @@ OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& trai
   def.struct_bytes = traits.struct_bytes;
   def.min_inputs = def.max_inputs = 2;
   def.infer = InferBinary;
-  def.elementwise = def.pointwise = true;
+  def.elementwise = def.pointwise = def.bfloat16_values = true;
   def.commutes = traits.commutes;
   def.candidates = kCandidates;
   def.cost = OutputElements;

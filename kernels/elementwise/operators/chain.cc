@@ -49,6 +49,7 @@ const OperatorDef& ElementwiseOperator() {
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); },
       .elementwise = true,
+      .bfloat16_values = true,
       .pointwise = true,
   };
   return kDef;

@@ -123,22 +123,28 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
   def.params_bytes = traits.params_bytes;
   def.struct_bytes = traits.struct_bytes;
   def.infer = InferUnary;
-  def.elementwise = def.pointwise = true;
+  def.elementwise = def.pointwise = def.bfloat16_values = true;
   def.candidates = kCandidates;
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
   def.limits = traits.limits;
   return def;
 }
 
+// TensorFlow's, which converters leave in a model where TFLite has none.
+OperatorDef MakeFlexUnary(std::string_view name) {
+  OperatorDef def = MakeUnary(name, -1, {});
+  def.read_custom = IgnoreOptions;
+  return def;
+}
+
 }  // namespace
 
-// TensorFlow's, which converters leave in a model where TFLite has none.
 const OperatorDef& FlexErfOperator() {
-  static const OperatorDef kDef = MakeUnary("FlexErf", -1, {});
+  static const OperatorDef kDef = MakeFlexUnary("FlexErf");
   return kDef;
 }
 const OperatorDef& FlexSoftsignOperator() {
-  static const OperatorDef kDef = MakeUnary("FlexSoftsign", -1, {});
+  static const OperatorDef kDef = MakeFlexUnary("FlexSoftsign");
   return kDef;
 }
 
