@@ -90,6 +90,14 @@ TEST_F(StoreAsBFloat16Test, NotWhatElementwiseOperatorsAloneRead) {
   EXPECT_THAT(Stored(b.graph()), ElementsAre());
 }
 
+TEST_F(StoreAsBFloat16Test, NotBetweenElementwiseOperators) {
+  GraphBuilder b;
+  const ValueId x = b.Input({1, 8, 8, 16}), shift = b.Op("EXP", {x});
+  b.Output(b.Conv(shift, 32, 1));
+  b.Output(b.Op("SUB", {b.Op("COS", {x}), shift}));
+  EXPECT_THAT(Stored(b.graph()), ElementsAre());
+}
+
 TEST_F(StoreAsBFloat16Test, NotWhatAnybodyReadsAsFloat32) {
   {
     GraphBuilder b;

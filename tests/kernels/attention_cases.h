@@ -10,7 +10,7 @@ namespace fuselite::kernels::testing {
 
 // Within [-magnitude, magnitude].
 inline TestTensor RandomFloats(Random& random, Shape shape, float magnitude) {
-  const TestTensor tensor({.type = DataType::kFloat32, .shape = shape}, 4 * random.Int(0, 3));
+  TestTensor tensor({.type = DataType::kFloat32, .shape = shape}, 4 * random.Int(0, 3));
   tensor.Fill(random, -magnitude, magnitude);
   return tensor;
 }

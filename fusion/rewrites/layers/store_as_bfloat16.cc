@@ -62,15 +62,21 @@ class ConnectedValues {
   Connected found_;
 };
 
-// Whether a layer reads one of them: elementwise operators alone, as those that decode boxes, get
-// them as they are.
-bool LayerReads(const Graph& graph, const std::vector<ValueId>& values) {
-  return std::ranges::any_of(values, [&](ValueId v) {
-    return std::ranges::any_of(graph.consumers(v), [&](const auto& reader) {
+// Whether a layer reads one of the values: elementwise operators alone, as those that decode boxes,
+// get them as they are. And so they do what others of them make: differences may be small beside
+// what they are of (a row less its mean).
+bool LayersRound(const Graph& graph, const std::vector<ValueId>& values) {
+  bool made = false, read = false;  // by elementwise operators
+  bool layers = false;
+  for (const ValueId v : values) {
+    made |= graph.node(graph.maker(v)).op->elementwise;
+    for (const auto& reader : graph.consumers(v)) {
       const kernels::OperatorDef& op = *graph.node(reader.node).op;
-      return op.bfloat16_values && !op.elementwise && !op.selects;
-    });
-  });
+      read |= op.elementwise;
+      layers |= !op.elementwise && !op.selects;
+    }
+  }
+  return layers && !(made && read);
 }
 
 void SetTypes(Graph& graph, const std::vector<ValueId>& values, DataType type) {
@@ -90,7 +96,7 @@ bool StoreAsBFloat16(Graph& graph, NodeId id, RewriteContext& context) {
   const Node& node = graph.node(id);
   if (!node.op->bfloat16_values || node.outputs.size() != 1) return false;
   const std::optional<Connected> connected = ConnectedValues(graph).From(node.outputs[0]);
-  if (!connected || !LayerReads(graph, connected->values)) return false;
+  if (!connected || !LayersRound(graph, connected->values)) return false;
   const auto before = Describe(graph, connected->nodes);
   SetTypes(graph, connected->values, DataType::kBFloat16);
   const auto after = Describe(graph, connected->nodes);
