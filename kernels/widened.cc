@@ -139,10 +139,12 @@ bool IsOfTFLite(const OpDescription& op) {
 
 }  // namespace
 
+bool AnyBFloat16(const OpDescription& op) {
+  return std::ranges::any_of(op.inputs, IsBFloat16) || std::ranges::any_of(op.outputs, IsBFloat16);
+}
+
 bool HasBFloat16Values(const OpDescription& op) {
-  return op.op->bfloat16_values && !IsOfTFLite(op) &&
-         (std::ranges::any_of(op.inputs, IsBFloat16) ||
-          std::ranges::any_of(op.outputs, IsBFloat16));
+  return op.op->bfloat16_values && AnyBFloat16(op) && !IsOfTFLite(op);
 }
 
 std::string FloatsInMemory(DataType input, DataType output) {

@@ -12,6 +12,9 @@
 
 namespace fuselite::kernels {
 
+// Whether an operand is bfloat16.
+bool AnyBFloat16(const OpDescription& op);
+
 // Whether the operator takes values of bfloat16 as it takes float32, and `op` has some. Not where
 // all are of a type that TFLite's operator has, too, which rounds as it does: ADD of bfloat16.
 bool HasBFloat16Values(const OpDescription& op);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "jit/product/bf16.h"
+#include "jit/product/float_operands.h"
 #include "jit/product/product_bf16.h"
 #include "kernels/attention/attention_kernel.h"
 #include "kernels/product/product.h"
@@ -33,6 +34,7 @@ struct Sizes {
 
 Result<Product> PlanProduct(const Sizes& s, Isa isa) {
   kernels::ProductProblem problem;
+  problem.name = "attention";
   problem.grid.line_rows = s.rows;
   problem.left.row = s.pitch * kFloat;
   problem.out.row = 1;
@@ -76,11 +78,7 @@ class RoundedProducts final : public kernels::AttentionProducts {
     return std::shared_ptr<const AttentionProducts>(std::move(built));
   }
 
-  std::string name() const override {
-    const kernels::MicroKernel& kernel = scores_.kernel();
-    return internal::Join(kernel.types(), ' ', scores_.tiling().rows, 'x', ColumnsOf(scores_), ' ',
-                          kernel.target());
-  }
+  std::string name() const override { return scores_.name(); }
   int64_t block_rows() const override { return scores_.problem().grid.line_rows; }
   bool repeats_rows() const override { return true; }
   int64_t score_pitch(int64_t /*keys*/) const override { return kernels::ScorePitch(shape_.keys); }
@@ -94,7 +92,7 @@ class RoundedProducts final : public kernels::AttentionProducts {
   size_t value_bytes() const override { return AlignUp(means_.packed_bytes()); }
   void PackKeys(const GemmSource& keys, float /*factor*/, int64_t panel,
                 std::byte* packed) const override {
-    if (panel * ColumnsOf(scores_) < keys.columns) Pack(scores_, keys, panel, packed);
+    if (panel * scores_.panel_lanes() < keys.columns) Pack(scores_, keys, panel, packed);
   }
   void PackValues(const GemmSource& values, int64_t panel, std::byte* packed) const override {
     Pack(means_, values, panel, packed);
@@ -102,7 +100,7 @@ class RoundedProducts final : public kernels::AttentionProducts {
 
   void Score(const float* queries, int64_t /*pitch*/, const AttentionBlock& block,
              const std::byte* keys, std::byte* scratch) const override {
-    const int64_t panels = CeilDiv(block.keys, ColumnsOf(scores_));
+    const int64_t panels = CeilDiv(block.keys, scores_.panel_lanes());
     const bool one_block = scores_.units() == scores_.panels();
     Run(scores_, queries, keys, one_block ? panels : scores_.units(), scratch, block.scores);
   }
@@ -120,10 +118,6 @@ class RoundedProducts final : public kernels::AttentionProducts {
   RoundedProducts(const AttentionShape& shape, Product scores, Product means)
       : shape_(shape), scores_(std::move(scores)), means_(std::move(means)) {}
 
-  // Of a panel.
-  static int64_t ColumnsOf(const Product& product) {
-    return int64_t{product.tiling().vectors} * product.kernel().lanes();
-  }
   static void Pack(const Product& product, const GemmSource& right, int64_t panel,
                    std::byte* packed) {
     product.Pack({.values = right.base, .k_step = right.k_stride, .n_step = right.n_stride}, packed,

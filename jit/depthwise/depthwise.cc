@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "jit/depthwise/depthwise_emitter.h"
+#include "jit/product/float_operands.h"
 #include "jit/product/product_bf16.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
@@ -56,7 +57,6 @@ class FloatLines final : public kernels::LineConvolution {
         rest_(tail.RestOnFloats(spec_.isa)),
         isa_(spec_.isa),
         blocks_(CeilDiv(layer_.channels_out, isa_.lanes())) {
-    if (spec_.bf16_out) rest_.output = DataType::kBFloat16;
     const auto& y = layer_.window.y;
     const std::vector<RowTile> patterns = RowPatterns(spec_);
     for (int32_t row = 0; row < y.output; row += spec_.tile.rows) {
@@ -176,27 +176,10 @@ void FloatLines::Run(const kernels::LineRun& run) const {
   }
 }
 
-Status CheckBFloat16Operands(const OpDescription& op, Isa isa) {
-  if (!isa.has(Feature::kAvx512Bf16)) {
-    return Unsupported("values of bfloat16 need AVX512-BF16 (isa=", IsaName(isa), ")");
-  }
-  if (op.inputs[1].type != DataType::kFloat32) {
-    return Unsupported("takes weights of float32, not ", DataTypeName(op.inputs[1].type));
-  }
-  return Status();
-}
-
-Status CheckFloatOperands(const OpDescription& op, Isa isa) {
-  if (!VectorIsa::Supported(isa)) {
-    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(isa), ")");
-  }
-  if (kernels::HasBFloat16Values(op)) return CheckBFloat16Operands(op, isa);
-  for (const DataType type : {op.inputs[0].type, op.inputs[1].type, op.outputs[0].type}) {
-    if (type != DataType::kFloat32) {
-      return Unsupported("takes float32, not ", DataTypeName(type));
-    }
-  }
-  return Status();
+Status CheckFloatOperands(const OpDescription& op, const kernels::PlanContext& context) {
+  FUSELITE_RETURN_IF_ERROR(CheckFloats(op, op.inputs[0], context));
+  if (op.inputs[1].type == DataType::kFloat32) return Status();
+  return Unsupported("takes weights of float32, not ", DataTypeName(op.inputs[1].type));
 }
 
 Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
@@ -204,12 +187,13 @@ Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
   if (layer.pixels_out() == 0) return Unsupported("nothing is emitted for an empty output");
   const int64_t line = layer.window.x.output;
   FUSELITE_ASSIGN_OR_RETURN(DividedTail tail, DivideFloatTail(op, layer.activation, line));
-  FUSELITE_ASSIGN_OR_RETURN(const DividedTail of_image,
-                            DivideFloatTail(op, layer.activation, line * layer.window.y.output));
-  if (kernels::HasBFloat16Values(op) && (layer.gathers() || !tail.rest.empty())) {
-    return Unsupported("values of bfloat16 take neither groups nor a tail that is not emitted");
+  const Result<DividedTail> of_image =
+      DivideFloatTail(op, layer.activation, line * layer.window.y.output);
+  if (layer.gathers() && kernels::HasBFloat16Values(op)) {
+    return Unsupported("groups of channels of bfloat16 are not gathered");
   }
-  const bool lines_follow = of_image.rest.stages.size() == tail.rest.stages.size();
+  const bool lines_follow =
+      of_image.ok() && of_image->rest.stages.size() == tail.rest.stages.size();
   const VectorIsa isa(context.isa);
   DepthwiseSpec spec{
       .isa = context.isa,
@@ -245,7 +229,7 @@ bool HasSmallGroups(const Conv2DShape& shape, const VectorIsa& isa) {
 
 Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
                                        const kernels::PlanContext& context) {
-  FUSELITE_RETURN_IF_ERROR(CheckFloatOperands(op, context.isa));
+  FUSELITE_RETURN_IF_ERROR(CheckFloatOperands(op, context));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
   if (shape.channels_in == 1 && shape.multiplier > 1) {
     if (kernels::HasBFloat16Values(op)) return PlanProductBf16(op, context);
@@ -262,7 +246,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
 
 Result<KernelPlan> PlanConv2D(const OpDescription& op, const kernels::PlanContext& context) {
   FUSELITE_ASSIGN_OR_RETURN(const Conv2DShape shape, kernels::ResolveConv2D(op));
-  if (CheckFloatOperands(op, context.isa).ok() && HasSmallGroups(shape, VectorIsa(context.isa))) {
+  if (CheckFloatOperands(op, context).ok() && HasSmallGroups(shape, VectorIsa(context.isa))) {
     const FloatLayer layer{.window = kernels::AlongOneLine(shape.window),
                            .batch = shape.batch,
                            .channels_out = shape.channels_out,

@@ -1,9 +1,7 @@
 #include "jit/elementwise/elementwise.h"
 
-#include <algorithm>
-
 #include "jit/elementwise/elementwise_emitter.h"
-#include "jit/product/product_bf16.h"
+#include "jit/product/float_operands.h"
 #include "jit/tail/tail_emitter.h"
 #include "kernels/elementwise/as_tail.h"
 #include "kernels/elementwise/chain_kernel.h"
@@ -69,36 +67,15 @@ Result<DividedTail> FuseChain(const OpDescription& op, int* flowing) {
   return fused;
 }
 
-bool HasBFloat16(const OpDescription& op) {
-  const auto is_short = [](const TensorInfo& info) { return info.type == DataType::kBFloat16; };
-  return std::ranges::any_of(op.inputs, is_short) || std::ranges::any_of(op.outputs, is_short);
-}
-
-// float32, and with precision=fast bfloat16 as well: a number that rounds beyond its largest one
-// becomes infinite then, where TFLite's operators of bfloat16 stay finite.
-Status CheckTypes(const OpDescription& op, const kernels::PlanContext& context) {
-  if (HasBFloat16(op)) FUSELITE_RETURN_IF_ERROR(CheckBf16(context));
-  for (const DataType type : {op.inputs[0].type, op.outputs[0].type}) {
-    if (type != DataType::kFloat32 && type != DataType::kBFloat16) {
-      return Unsupported("takes float32, not ", DataTypeName(type));
-    }
-  }
-  return Status();
-}
-
 }  // namespace
 
 Result<KernelPlan> PlanElementwise(const OpDescription& op, const kernels::PlanContext& context) {
-  if (!VectorIsa::Supported(context.isa)) {
-    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
-  }
-  FUSELITE_RETURN_IF_ERROR(CheckTypes(op, context));
+  // Of bfloat16 a number that rounds beyond the largest one becomes infinite, where TFLite's
+  // operators of bfloat16 stay finite.
+  FUSELITE_RETURN_IF_ERROR(CheckFloats(op, op.inputs[0], context));
   if (op.outputs[0].elements() == 0) return Unsupported("nothing is emitted for an empty output");
   int flowing = 0;
   FUSELITE_ASSIGN_OR_RETURN(DividedTail tail, FuseChain(op, &flowing));
-  if (HasBFloat16(op) && !tail.rest.empty()) {
-    return Unsupported("values of bfloat16 take no tail that is not emitted");
-  }
   kernels::TailRest rest = tail.RestOnFloats(context.isa);
   return PlanChainKernel(op, flowing, std::move(tail.emitted), std::move(rest),
                          std::make_shared<const EmittedRows>(context.isa));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "jit/product/bf16.h"
+#include "jit/product/float_operands.h"
 #include "jit/product/gemm_amx_bf16_emitter.h"
 #include "kernels/product/byte_groups.h"
 #include "kernels/source/bf16_image.h"
@@ -141,16 +142,6 @@ void MicroKernelBf16::RoundColumn(const float* column, int64_t k_step, uint16_t*
     if (length % 2 != 0) to[length] = 0;
     to += (length + 1) / 2 * 2;
   });
-}
-
-Status CheckBf16(const kernels::PlanContext& context) {
-  if (context.precision != kernels::Precision::kFast) {
-    return Unsupported("bfloat16 arithmetic is for the option precision=fast");
-  }
-  if (!context.isa.has(Feature::kAvx512Bf16)) {
-    return Unsupported("bfloat16 arithmetic needs AVX512-BF16 (isa=", IsaName(context.isa), ")");
-  }
-  return Status();
 }
 
 namespace {

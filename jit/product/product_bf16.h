@@ -49,9 +49,6 @@ class MicroKernelBf16 final : public MicroKernelF32 {
   AmxShapes shapes_;
 };
 
-// Whether precision and instructions allow it, else why not.
-Status CheckBf16(const kernels::PlanContext& context);
-
 // What PlanProductF32 takes, with precision=fast and AVX512-BF16.
 Result<kernels::KernelPlan> PlanProductBf16(const kernels::OpDescription&,
                                             const kernels::PlanContext&);

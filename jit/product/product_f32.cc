@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "jit/product/bf16.h"
+#include "jit/product/float_operands.h"
 #include "kernels/filter_operands.h"
 #include "kernels/product/product_kernel.h"
 #include "kernels/source/image_source.h"
@@ -69,9 +70,6 @@ void WidenRows(const kernels::DepthRuns& depth, ProductProblem* problem) {
 // The product in float32 of values that are, in part, bfloat16 in memory.
 Result<kernels::KernelPlan> PlanOfBFloat16(const OpDescription& op,
                                            const kernels::PlanContext& context) {
-  if (!context.isa.has(Feature::kAvx512Bf16)) {
-    return Unsupported("values of bfloat16 need AVX512-BF16 (isa=", IsaName(context.isa), ")");
-  }
   if (op.inputs[op.op->product_inputs->x].type != DataType::kBFloat16) {
     return PlanFloatProduct(op, context, {kFloat, kernels::FloatSource, MicroKernelF32::Make});
   }
@@ -198,19 +196,12 @@ Result<kernels::KernelPlan> PlanProductF32(const OpDescription& op,
 Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
                                              const kernels::PlanContext& context,
                                              const FloatProductForm& form) {
-  if (!VectorIsa::Supported(context.isa)) {
-    return Unsupported("nothing is emitted below avx2 (isa=", IsaName(context.isa), ")");
-  }
   FUSELITE_ASSIGN_OR_RETURN(const ProductDescription d, op.op->product(op));
   const kernels::ProductInputs& inputs = *op.op->product_inputs;
   const TensorInfo &in = op.inputs[inputs.x], &weights = op.inputs[inputs.weights];
+  FUSELITE_RETURN_IF_ERROR(CheckFloats(op, in, context));
   if (weights.type != DataType::kFloat32) {
     return Unsupported("takes weights of float32, not ", DataTypeName(weights.type));
-  }
-  for (const DataType type : {in.type, op.outputs[0].type}) {
-    if (type != DataType::kFloat32 && type != DataType::kBFloat16) {
-      return Unsupported("takes float32, not ", DataTypeName(type));
-    }
   }
   const int64_t rows = d.images * d.parts.front().window.y.output * d.parts.front().window.x.output;
   const bool constant = kernels::HasConstants(op, inputs.weights, inputs.bias);
@@ -222,9 +213,6 @@ Result<kernels::KernelPlan> PlanFloatProduct(const OpDescription& op,
   }
   FUSELITE_ASSIGN_OR_RETURN(const DividedTail tail,
                             DivideFloatTail(op, d.activation, RowsOfLine(d)));
-  if (!tail.rest.empty() && kernels::HasBFloat16Values(op)) {
-    return Unsupported("values of bfloat16 take no tail that is not emitted");
-  }
   kernels::ProductKernelSpec spec;
   spec.source = form.source(inputs.x, d, context.isa);
   spec.value_bytes = form.value_bytes;

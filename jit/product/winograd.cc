@@ -1,5 +1,6 @@
 #include "jit/product/winograd.h"
 
+#include "jit/product/float_operands.h"
 #include "jit/product/product_bf16.h"
 #include "jit/product/product_s16.h"
 #include "jit/product/product_s8.h"

@@ -73,7 +73,7 @@ Status TailEmitter::Check(const TailStage& stage) {
 Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
                                     kernels::Activation activation, int64_t line_rows) {
   FUSELITE_RETURN_IF_ERROR(kernels::CheckTail(kernels::WithFloat32(op), DataType::kFloat32));
-  DividedTail tail;
+  DividedTail tail{.output = op.outputs[0].type};
   tail.emitted.rows_per_batch = tail.rest.rows_per_batch = op.tail.rows_per_batch;
   if (!AppendActivation(activation, &tail.emitted)) {
     return Unsupported("fused activation ", static_cast<int>(activation), " is not computed");
@@ -93,6 +93,9 @@ Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
     }
     if (!fits.ok() && tail.rest.empty()) tail.why_rest = fits.message();
     (fits.ok() && tail.rest.empty() ? tail.emitted : tail.rest).stages.push_back(stage);
+  }
+  if (!tail.rest.empty() && kernels::AnyBFloat16(op)) {
+    return Unsupported("values of bfloat16 take no tail that is not emitted: ", tail.why_rest);
   }
   return tail;
 }

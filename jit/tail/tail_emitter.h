@@ -107,13 +107,14 @@ class TailEmitter {
 
 // A tail as far as it is emitted, and the rest, which runs over the stored tile (ApplyTail).
 struct DividedTail {
-  kernels::Tail emitted, rest;
-  std::string why_rest;  // the reason why there is a rest
+  kernels::Tail emitted{}, rest{};
+  std::string why_rest{};  // the reason why there is a rest
+  DataType output = DataType::kFloat32;
 
   // What is left to do on floats where they are stored.
   kernels::TailRest RestOnFloats(Isa isa) const {
     return {.apply = rest.empty() ? nullptr : kernels::ApplyTail(isa),
-            .output = DataType::kFloat32,
+            .output = output,
             .tail = rest,
             .why = why_rest};
   }
@@ -121,9 +122,9 @@ struct DividedTail {
 
 // The fused activation and the stages of `op`, whose output is float32. Tiles do not cross from one
 // group of `line_rows` rows of the output to the next; stages whose operands are not at constant
-// steps within a line are not emitted. kUnsupported for an activation that nobody computes.
-// Operands of bfloat16 are marked as such; who does not take them is not asked
-// (Candidate::OfBFloat16).
+// steps within a line are not emitted. kUnsupported for an activation that nobody computes,
+// and for stages that are not emitted where an operand is bfloat16. Such operands of the tail are
+// marked; who does not take them is not asked (Candidate::OfBFloat16).
 Result<DividedTail> DivideFloatTail(const kernels::OpDescription& op,
                                     kernels::Activation activation, int64_t line_rows);
 

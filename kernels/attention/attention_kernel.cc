@@ -18,7 +18,7 @@ class AttentionKernel final : public Kernel {
  public:
   AttentionKernel(const OpDescription& op, const AttentionShape& shape, Isa isa,
                   std::shared_ptr<const AttentionProducts> products)
-      : name_("attention " + products->name()),
+      : name_(products->name()),
         shape_(shape),
         params_(op.params.as<AttentionParams>()),
         products_(std::move(products)),

@@ -15,7 +15,7 @@ class AttentionProducts {
  public:
   virtual ~AttentionProducts() = default;
 
-  virtual std::string name() const = 0;    // types and target: "f32 avx512"
+  virtual std::string name() const = 0;    // the kernel's: "attention f32 avx512"
   virtual int64_t block_rows() const = 0;  // most rows of a block, AttentionBlock::kMaxRows
   virtual bool repeats_rows() const = 0;   // blocks have as many; the last one begins earlier
   virtual int64_t score_pitch(int64_t keys) const = 0;  // of a block that sees so many keys

@@ -21,7 +21,7 @@ class VectorProducts final : public AttentionProducts {
         loops_(CopyLoopsFor(isa)),
         scale_(FindAttentionFunctions(isa).scale) {}
 
-  std::string name() const override { return "f32 " + target_; }
+  std::string name() const override { return "attention f32 " + target_; }
   // Whole tiles on every target.
   int64_t block_rows() const override { return 28; }
   bool repeats_rows() const override { return false; }

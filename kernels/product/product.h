@@ -101,6 +101,8 @@ class Product {
 
   // Panels are those of the first group, then of the next.
   int64_t panels() const { return static_cast<int64_t>(panels_.size()); }
+  // Channels of a panel.
+  int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
   size_t packed_bytes() const { return panel_bytes_ * static_cast<size_t>(panels()); }
   // Writes panels [begin, end) behind `packed`, panel 0's place, aligned to kAlignment. `right` is
   // that of all groups.
@@ -156,7 +158,6 @@ class Product {
   OneTile MakeOneTile() const;
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
-  int64_t panel_lanes() const { return int64_t{tiling_.vectors} * kernel_->lanes(); }
   // Bytes between rows of values that wait in scratch memory for the rest of their tail.
   int64_t waiting_row_bytes() const {
     return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;

@@ -18,6 +18,7 @@ namespace {
 
 using kernels::Candidate;
 using kernels::Precision;
+using kernels::testing::ExpectSameInMemory;
 using kernels::testing::InBothTypes;
 using kernels::testing::kEpsilon;
 
@@ -83,23 +84,6 @@ class JitBf16Test : public ::testing::TestWithParam<Instructions> {
       case 1: return kernels::testing::RandomFullyConnected(random, kMinRows);
       default: return kernels::testing::RandomConv2D(random, {});
     }
-  }
-
-  // Whether `candidate` takes both; it must refuse values of bfloat16 with a reason that is known.
-  bool CompareTypes(const InBothTypes& both, const Candidate& candidate, Random& random) {
-    const auto expected = both.floats.RunCandidate(candidate, isa_, random.Int(1, 99));
-    const auto actual =
-        both.shorts.RunCandidate(candidate, isa_, random.Int(1, 99), random.Int(0, 3));
-    if (!actual.ok()) {
-      using ::testing::AnyOf, ::testing::HasSubstr;
-      EXPECT_TRUE(!expected.ok() || actual.status().code() == StatusCode::kUnsupported);
-      EXPECT_THAT(actual.status().message(),
-                  AnyOf(expected.ok() ? HasSubstr("bfloat16") : HasSubstr(""), HasSubstr("AMX")));
-      return false;
-    }
-    if (!expected.ok()) return false;
-    kernels::testing::ExpectStored((*expected)[0], (*actual)[0], true, std::string(candidate.name));
-    return !HasFailure();
   }
 
   bool TakesTiles(const OpTester& tester) const {
@@ -244,8 +228,8 @@ TEST_P(JitBf16Test, ValuesInMemory) {
     tester.threads = static_cast<int>(random.Int(1, 3));
     const InBothTypes both =
         kernels::testing::WithBFloat16(tester, tester.op.op->product_inputs->x, random);
-    products += CompareTypes(both, kBf16, random);
-    in_floats += CompareTypes(both, kFloat, random);
+    products += ExpectSameInMemory(both, kBf16, isa_, random);
+    in_floats += ExpectSameInMemory(both, kFloat, isa_, random);
     if (seed % 4 != 0) continue;
     const auto expected = both.floats.Run("reference", Isa::kScalar, seed);
     const auto actual = both.shorts.Run("reference", Isa::kScalar, seed, random.Int(0, 3));

@@ -75,4 +75,23 @@ inline void ExpectStored(const TestTensor& expected, const TestTensor& actual, b
   }
 }
 
+// Whether `candidate` takes the operation in both types, and gives the same. It may refuse
+// bfloat16, where it says so.
+inline bool ExpectSameInMemory(const InBothTypes& both, const Candidate& candidate, Isa isa,
+                               Random& random) {
+  const auto expected = both.floats.RunCandidate(candidate, isa, random.Int(1, 99));
+  const auto actual = both.shorts.RunCandidate(candidate, isa, random.Int(1, 99), random.Int(0, 3));
+  if (!actual.ok()) {
+    EXPECT_EQ(actual.status().code(), StatusCode::kUnsupported);
+    if (expected.ok()) {
+      EXPECT_THAT(actual.status().message(), ::testing::HasSubstr("bfloat16"));
+    }
+    return false;
+  }
+  EXPECT_TRUE(expected.ok()) << expected.status().ToString();
+  if (!expected.ok()) return false;
+  ExpectStored((*expected)[0], (*actual)[0], true, std::string(candidate.name));
+  return !::testing::Test::HasFailure();
+}
+
 }  // namespace fuselite::kernels::testing
