@@ -24,10 +24,6 @@ int64_t GroupsOf(const AmxProduct& product, const DepthRuns::Run& run) {
   return CeilDiv(run.length, product.group_values());
 }
 
-int64_t StepsOf(const AmxProduct& product) {
-  return product.depth.steps(kGroups * product.group_values());
-}
-
 }  // namespace
 
 const AmxWalker::Operands AmxWalker::kWhole = {4, 5}, AmxWalker::kRest = {6, 7};
@@ -42,13 +38,17 @@ int AmxBlockRows(const RowRuns& runs, int rows) {
   return runs.rows == 0 ? std::min(rows, AmxShapes::kRows) : static_cast<int>(runs.rows);
 }
 
+int64_t AmxSteps(const DepthRuns& depth, AmxProduct::Type type) {
+  return depth.steps(kGroups * AmxProduct::GroupValues(type));
+}
+
 // On Granite Rapids a product takes a cycle for each of its rows, and 9 at least; so does loading
 // its weights, and half of that its rows. Storing sums takes a cycle a row.
-double AmxSumCycles(const AmxProduct& product, int rows, int vectors) {
-  const int block_rows = AmxBlockRows(product.a_runs, rows);
+double AmxSumCycles(int64_t steps, const RowRuns& runs, int rows, int vectors) {
+  const int block_rows = AmxBlockRows(runs, rows);
   const double blocks = CeilDiv(rows, block_rows), products = blocks * vectors;
   const double step = std::max(products * std::max(block_rows, 9), 8.0 * (vectors + products));
-  return static_cast<double>(StepsOf(product)) * step + products * block_rows;
+  return static_cast<double>(steps) * step + products * block_rows;
 }
 
 Status CheckAmxProduct(const AmxProduct& product, int64_t out_step) {
@@ -142,7 +142,7 @@ void AmxWalker::StartSums(bool from_bias) {
 
 void AmxWalker::Walk() {
   const DepthRuns& depth = p_.depth;
-  if (depth.outer == 1 || StepsOf(p_) <= kStraightSteps) {
+  if (depth.outer == 1 || AmxSteps(p_.depth, p_.type) <= kStraightSteps) {
     for (int64_t i = 0; i < depth.outer; ++i) WalkRuns(i * depth.outer_step);
     return FlushWeights();
   }

@@ -27,15 +27,18 @@ struct AmxProduct {
   int block_rows = 0;
 
   // The values in a group of four bytes.
-  int group_values() const { return type == Type::kBf16 ? 2 : 4; }
+  static int GroupValues(Type type) { return type == Type::kBf16 ? 2 : 4; }
+  int group_values() const { return GroupValues(type); }
 };
 
 // The most rows that a tile of `vectors` vectors can have; 0: there is no such tile.
 int MaxAmxTileRows(const kernels::RowRuns& runs, int vectors);
 // AmxProduct::block_rows where full tiles have `rows` rows.
 int AmxBlockRows(const kernels::RowRuns& runs, int rows);
-// What a tile takes of a core until its sums are on the stack; block_rows is not read.
-double AmxSumCycles(const AmxProduct& product, int rows, int vectors);
+// The steps of a tile through its depth.
+int64_t AmxSteps(const kernels::DepthRuns& depth, AmxProduct::Type type);
+// What a tile takes of a core until its sums are on the stack.
+double AmxSumCycles(int64_t steps, const kernels::RowRuns& runs, int rows, int vectors);
 // kUnsupported where AMX does not compute the product, whose output has rows `out_step` apart.
 Status CheckAmxProduct(const AmxProduct& product, int64_t out_step);
 // What a thread must have entered when it walks.

@@ -81,7 +81,8 @@ AmxProduct AmxProductOf(const GemmSpec& spec) {
 double AmxTileCycles(const GemmSpec& spec, int rows, int vectors) {
   constexpr double kL2Bytes = 40;
   const auto weights = static_cast<double>(spec.steps() * vectors * AmxShapes::kRowBytes);
-  const double sums = AmxSumCycles(AmxProductOf(spec), rows, vectors);
+  const double sums =
+      AmxSumCycles(AmxSteps(spec.depth, AmxProduct::Type::kBf16), spec.a_runs, rows, vectors);
   return std::max(sums, weights / kL2Bytes) + rows * (2.0 * vectors + 3.0) + 60;
 }
 

@@ -94,10 +94,14 @@ class GemmAmxS8Emitter : public Assembler {
   SumTailEmitter tail_;
 };
 
+AmxProduct::Type TypeOf(const GemmS8Spec& spec) {
+  return spec.flips ? AmxProduct::Type::kInt8 : AmxProduct::Type::kUInt8;
+}
+
 }  // namespace
 
 AmxProduct AmxProductOf(const GemmS8Spec& spec) {
-  return {.type = spec.flips ? AmxProduct::Type::kInt8 : AmxProduct::Type::kUInt8,
+  return {.type = TypeOf(spec),
           .depth = spec.depth,
           .a_step = spec.a_step,
           .a_runs = spec.a_runs,
@@ -108,8 +112,8 @@ AmxProduct AmxProductOf(const GemmS8Spec& spec) {
 // overlap in part.
 double AmxTileCycles(const GemmS8Spec& spec, int rows, int vectors) {
   const int stores = vectors / 4 + (vectors % 4 + 1) / 2;
-  return AmxSumCycles(AmxProductOf(spec), rows, vectors) + rows * (3.5 * vectors + 2.0 * stores) +
-         60;
+  return AmxSumCycles(AmxSteps(spec.depth, TypeOf(spec)), spec.a_runs, rows, vectors) +
+         rows * (3.5 * vectors + 2.0 * stores) + 60;
 }
 
 Status CheckAmxGemm(const GemmS8Spec& spec) {

@@ -74,7 +74,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& AddNOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ADD_N",
       .builtin_code = tflite::kTfLiteBuiltinAddN,
       .options_type = 82,

@@ -130,7 +130,7 @@ Result<std::unique_ptr<Kernel>> BuildArgMin(const OpDescription& op, const Build
 }
 
 const OperatorDef& ArgMaxOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ARG_MAX",
       .builtin_code = tflite::kTfLiteBuiltinArgMax,
       .options_type = 40,
@@ -150,7 +150,7 @@ const OperatorDef& ArgMaxOperator() {
 }
 
 const OperatorDef& ArgMinOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ARG_MIN",
       .builtin_code = tflite::kTfLiteBuiltinArgMin,
       .options_type = 57,

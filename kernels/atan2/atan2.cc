@@ -36,7 +36,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& Atan2Operator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ATAN2",
       .builtin_code = tflite::kTfLiteBuiltinAtan2,
       .options_type = 122,

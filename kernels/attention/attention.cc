@@ -259,7 +259,7 @@ Result<std::unique_ptr<Kernel>> BuildAttentionReference(const OpDescription& op,
 }
 
 const OperatorDef& AttentionOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_ATTENTION",
       .params_bytes = sizeof(AttentionParams),
       .min_inputs = 3,

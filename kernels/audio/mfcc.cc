@@ -168,7 +168,7 @@ Status ReadMfccOptions(std::span<const std::byte> options, void* params) {
 }  // namespace
 
 const OperatorDef& MfccOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "Mfcc",
       .read_custom = ReadMfccOptions,
       .params_bytes = sizeof(MfccParams),

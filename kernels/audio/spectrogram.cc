@@ -112,7 +112,7 @@ Status ReadSpectrogramOptions(std::span<const std::byte> options, void* params) 
 }  // namespace
 
 const OperatorDef& AudioSpectrogramOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "AudioSpectrogram",
       .read_custom = ReadSpectrogramOptions,
       .params_bytes = sizeof(SpectrogramParams),

@@ -141,7 +141,7 @@ BatchMatMulStrides StridesOf(const OpDescription& op) {
 }
 
 const OperatorDef& BatchMatMulOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BATCH_MATMUL",
       .builtin_code = tflite::kTfLiteBuiltinBatchMatmul,
       .options_type = 101,

@@ -76,7 +76,7 @@ constexpr Candidate kShiftLeftCandidates[] = {{"highway", BuildShiftLeftRows},
                                               {"reference", Build<ShiftLeft>}};
 
 template <class F>
-OperatorDef Make(std::string_view name, int code, int options_type) {
+constexpr OperatorDef Make(std::string_view name, int code, int options_type) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -92,18 +92,19 @@ OperatorDef Make(std::string_view name, int code, int options_type) {
 }  // namespace
 
 const OperatorDef& BitwiseXorOperator() {
-  static const OperatorDef kDef = Make<Xor>("BITWISE_XOR", tflite::kTfLiteBuiltinBitwiseXor, 125);
+  static constexpr OperatorDef kDef =
+      Make<Xor>("BITWISE_XOR", tflite::kTfLiteBuiltinBitwiseXor, 125);
   return kDef;
 }
 
 const OperatorDef& RightShiftOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<ShiftRight>("RIGHT_SHIFT", tflite::kTfLiteBuiltinRightShift, 126);
   return kDef;
 }
 
 const OperatorDef& StablehloShiftLeftOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Make<ShiftLeft>("STABLEHLO_SHIFT_LEFT",
                                       tflite::kTfLiteBuiltinStablehloShiftLeft, kSecondUnion + 22);
     def.types = kShiftLeftTypes;

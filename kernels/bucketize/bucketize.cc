@@ -74,7 +74,7 @@ constexpr Candidate kCandidates[] = {{"highway", BuildBucketizeHighway},
 }  // namespace
 
 const OperatorDef& BucketizeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BUCKETIZE",
       .builtin_code = tflite::kTfLiteBuiltinBucketize,
       .options_type = 115,

@@ -150,8 +150,8 @@ Result<std::unique_ptr<Kernel>> BuildCompareHighway(const OpDescription& op,
 
 constexpr Candidate kCandidates[] = {{"highway", BuildCompareHighway}, {"reference", BuildCompare}};
 
-OperatorDef MakeCompare(std::string_view name, int code, int options_type, int max_version,
-                        std::span<const TypeRow> types) {
+constexpr OperatorDef MakeCompare(std::string_view name, int code, int options_type,
+                                  int max_version, std::span<const TypeRow> types) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -170,7 +170,7 @@ OperatorDef MakeCompare(std::string_view name, int code, int options_type, int m
 
 #define FUSELITE_COMPARE(Name, NAME, options_type, max_version, types)                     \
   const OperatorDef& Name##Operator() {                                                    \
-    static const OperatorDef kDef =                                                        \
+    static constexpr OperatorDef kDef =                                                    \
         MakeCompare(NAME, tflite::kTfLiteBuiltin##Name, options_type, max_version, types); \
     return kDef;                                                                           \
   }

@@ -56,8 +56,8 @@ Result<std::unique_ptr<Kernel>> BuildAbsHighway(const OpDescription& op,
 
 constexpr Candidate kAbsCandidates[] = {{"highway", BuildAbsHighway}, {"reference", BuildAbs}};
 
-OperatorDef Make(std::string_view name, int code,
-                 std::span<const Candidate> candidates = kMovementCandidates<PlanPart>) {
+constexpr OperatorDef Make(std::string_view name, int code,
+                           std::span<const Candidate> candidates = kMovementCandidates<PlanPart>) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -71,18 +71,18 @@ OperatorDef Make(std::string_view name, int code,
 }  // namespace
 
 const OperatorDef& ComplexAbsOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make("COMPLEX_ABS", tflite::kTfLiteBuiltinComplexAbs, kAbsCandidates);
   return kDef;
 }
 
 const OperatorDef& ImagOperator() {
-  static const OperatorDef kDef = Make("IMAG", tflite::kTfLiteBuiltinImag);
+  static constexpr OperatorDef kDef = Make("IMAG", tflite::kTfLiteBuiltinImag);
   return kDef;
 }
 
 const OperatorDef& RealOperator() {
-  static const OperatorDef kDef = Make("REAL", tflite::kTfLiteBuiltinReal);
+  static constexpr OperatorDef kDef = Make("REAL", tflite::kTfLiteBuiltinReal);
   return kDef;
 }
 

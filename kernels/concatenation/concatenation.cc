@@ -148,7 +148,7 @@ Result<Movement> PlanPack(const OpDescription& op) {
 }
 
 const OperatorDef& ConcatenationOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CONCATENATION",
       .builtin_code = tflite::kTfLiteBuiltinConcatenation,
       .options_type = 10,
@@ -171,7 +171,7 @@ const OperatorDef& ConcatenationOperator() {
 }
 
 const OperatorDef& PackOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "PACK",
       .builtin_code = tflite::kTfLiteBuiltinPack,
       .options_type = 59,

@@ -126,7 +126,7 @@ Result<Conv2DShape> ResolveConv2D(const OpDescription& op) {
 }
 
 const OperatorDef& Conv2DOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CONV_2D",
       .builtin_code = tflite::kTfLiteBuiltinConv2d,
       .options_type = 1,

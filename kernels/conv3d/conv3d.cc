@@ -220,7 +220,7 @@ Result<Window3D> ResolveConv3D(const OpDescription& op, const Shape& volume) {
 }
 
 const OperatorDef& Conv3DOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CONV_3D",
       .builtin_code = tflite::kTfLiteBuiltinConv3d,
       .options_type = 106,
@@ -242,7 +242,7 @@ const OperatorDef& Conv3DOperator() {
 }
 
 const OperatorDef& Conv3DTransposeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CONV_3D_TRANSPOSE",
       .builtin_code = tflite::kTfLiteBuiltinConv3dTranspose,
       .options_type = 106,

@@ -153,7 +153,7 @@ Pieces::Pieces(const TensorInfo& in, const TensorInfo& out)
 }
 
 const OperatorDef& CastOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CAST",
       .builtin_code = tflite::kTfLiteBuiltinCast,
       .options_type = 37,
@@ -170,7 +170,7 @@ const OperatorDef& CastOperator() {
 }
 
 const OperatorDef& QuantizeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "QUANTIZE",
       .builtin_code = tflite::kTfLiteBuiltinQuantize,
       .options_type = 89,
@@ -186,7 +186,7 @@ const OperatorDef& QuantizeOperator() {
 }
 
 const OperatorDef& DequantizeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DEQUANTIZE",
       .builtin_code = tflite::kTfLiteBuiltinDequantize,
       .options_type = 38,

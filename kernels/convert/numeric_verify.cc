@@ -96,7 +96,7 @@ Status ReadNumericVerifyOptions(std::span<const std::byte> options, void* params
 }  // namespace
 
 const OperatorDef& NumericVerifyOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "NumericVerify",
       .read_custom = ReadNumericVerifyOptions,
       .params_bytes = sizeof(NumericVerifyParams),

@@ -74,7 +74,7 @@ Result<std::unique_ptr<Kernel>> BuildCumsum(const OpDescription& op, const Build
 }
 
 const OperatorDef& CumsumOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "CUMSUM",
       .builtin_code = tflite::kTfLiteBuiltinCumsum,
       .options_type = 102,

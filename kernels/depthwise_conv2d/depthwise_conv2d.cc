@@ -87,7 +87,7 @@ Result<DepthwiseConv2DShape> ResolveDepthwiseConv2D(const OpDescription& op) {
 }
 
 const OperatorDef& DepthwiseConv2DOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DEPTHWISE_CONV_2D",
       .builtin_code = tflite::kTfLiteBuiltinDepthwiseConv2d,
       .options_type = 2,

@@ -145,7 +145,7 @@ Result<std::unique_ptr<Kernel>> BuildDequantizedSumReference(const OpDescription
 }
 
 const OperatorDef& DequantizedSumOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_DEQUANTIZED_SUM",
       .params_bytes = sizeof(DequantizedSumParams),
       .min_inputs = 2,

@@ -85,7 +85,7 @@ Status ReadDetectionOptions(std::span<const std::byte> options, void* params) {
 }  // namespace
 
 const OperatorDef& DetectionPostProcessOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "TFLite_Detection_PostProcess",
       .read_custom = ReadDetectionOptions,
       .params_bytes = sizeof(DetectionParams),

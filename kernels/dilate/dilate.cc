@@ -70,7 +70,7 @@ Result<Movement> PlanDilate(const OpDescription& op) {
 }  // namespace
 
 const OperatorDef& DilateOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DILATE",
       .builtin_code = tflite::kTfLiteBuiltinDilate,
       .options_type = kSecondUnion + 18,

@@ -182,7 +182,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& DynamicUpdateSliceOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DYNAMIC_UPDATE_SLICE",
       .builtin_code = tflite::kTfLiteBuiltinDynamicUpdateSlice,
       .options_type = 117,

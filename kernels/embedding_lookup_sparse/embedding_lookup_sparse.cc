@@ -128,7 +128,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& EmbeddingLookupSparseOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "EMBEDDING_LOOKUP_SPARSE",
       .builtin_code = tflite::kTfLiteBuiltinEmbeddingLookupSparse,
       .options_type = 20,

@@ -69,7 +69,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& FakeQuantOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FAKE_QUANT",
       .builtin_code = tflite::kTfLiteBuiltinFakeQuant,
       .options_type = 58,

@@ -113,8 +113,8 @@ template <>
 constexpr Candidate kCandidates<Pow>[] = {{"highway", BuildPowers}, {"reference", Build<Pow>}};
 
 template <class F>
-OperatorDef Make(std::string_view name, int code, int options_type, int max_version,
-                 std::span<const TypeRow> types) {
+constexpr OperatorDef Make(std::string_view name, int code, int options_type, int max_version,
+                           std::span<const TypeRow> types) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -131,19 +131,19 @@ OperatorDef Make(std::string_view name, int code, int options_type, int max_vers
 }  // namespace
 
 const OperatorDef& FloorDivOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<FloorDiv>("FLOOR_DIV", tflite::kTfLiteBuiltinFloorDiv, 65, 3, kDivTypes);
   return kDef;
 }
 
 const OperatorDef& FloorModOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<FloorMod>("FLOOR_MOD", tflite::kTfLiteBuiltinFloorMod, 72, 2, kModTypes);
   return kDef;
 }
 
 const OperatorDef& PowOperator() {
-  static const OperatorDef kDef = Make<Pow>("POW", tflite::kTfLiteBuiltinPow, 56, 1, kPowTypes);
+  static constexpr OperatorDef kDef = Make<Pow>("POW", tflite::kTfLiteBuiltinPow, 56, 1, kPowTypes);
   return kDef;
 }
 

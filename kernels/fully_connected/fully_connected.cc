@@ -128,7 +128,7 @@ void SetFullyConnectedOutput(OpDescription& op, const FullyConnectedShape& shape
 }
 
 const OperatorDef& FullyConnectedOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FULLY_CONNECTED",
       .builtin_code = tflite::kTfLiteBuiltinFullyConnected,
       .options_type = 8,

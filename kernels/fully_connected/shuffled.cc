@@ -90,7 +90,7 @@ void ShuffleInput(const FullyConnectedShape& shape, const uint8_t* x, uint8_t* t
 }
 
 const OperatorDef& ShuffledFullyConnectedOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_SHUFFLED_FULLY_CONNECTED",
       .max_version = 14,
       .params_bytes = sizeof(FullyConnectedParams),

@@ -150,7 +150,7 @@ constexpr Candidate kEmbeddingCandidates[] = {{"reference", BuildEmbeddingLookup
 }  // namespace
 
 const OperatorDef& GatherOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "GATHER",
       .builtin_code = tflite::kTfLiteBuiltinGather,
       .options_type = 23,
@@ -172,7 +172,7 @@ const OperatorDef& GatherOperator() {
 }
 
 const OperatorDef& GatherNdOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "GATHER_ND",
       .builtin_code = tflite::kTfLiteBuiltinGatherNd,
       .options_type = 83,
@@ -190,7 +190,7 @@ const OperatorDef& GatherNdOperator() {
 }
 
 const OperatorDef& ScatterNdOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SCATTER_ND",
       .builtin_code = tflite::kTfLiteBuiltinScatterNd,
       .options_type = 97,
@@ -207,7 +207,7 @@ const OperatorDef& ScatterNdOperator() {
 }
 
 const OperatorDef& EmbeddingLookupOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "EMBEDDING_LOOKUP",
       .builtin_code = tflite::kTfLiteBuiltinEmbeddingLookup,
       .max_version = 5,

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Kernel>> BuildBroadcastArgs(const OpDescription& op, cons
 }
 
 const OperatorDef& BroadcastArgsOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BROADCAST_ARGS",
       .builtin_code = tflite::kTfLiteBuiltinBroadcastArgs,
       .min_inputs = 2,

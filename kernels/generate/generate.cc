@@ -88,7 +88,7 @@ Result<Movement> PlanZerosLike(const OpDescription& op) {
 }
 
 const OperatorDef& ShapeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SHAPE",
       .builtin_code = tflite::kTfLiteBuiltinShape,
       .options_type = 55,
@@ -105,7 +105,7 @@ const OperatorDef& ShapeOperator() {
 }
 
 const OperatorDef& RankOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RANK",
       .builtin_code = tflite::kTfLiteBuiltinRank,
       .options_type = 86,
@@ -119,7 +119,7 @@ const OperatorDef& RankOperator() {
 }
 
 const OperatorDef& FillOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FILL",
       .builtin_code = tflite::kTfLiteBuiltinFill,
       .options_type = 68,
@@ -135,7 +135,7 @@ const OperatorDef& FillOperator() {
 }
 
 const OperatorDef& ZerosLikeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ZEROS_LIKE",
       .builtin_code = tflite::kTfLiteBuiltinZerosLike,
       .options_type = 67,

@@ -89,7 +89,7 @@ Result<std::unique_ptr<Kernel>> BuildOneHot(const OpDescription& op, const Build
 }
 
 const OperatorDef& OneHotOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "ONE_HOT",
       .builtin_code = tflite::kTfLiteBuiltinOneHot,
       .options_type = 61,

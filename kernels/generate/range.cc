@@ -107,7 +107,7 @@ Result<std::unique_ptr<Kernel>> BuildRange(const OpDescription& op, const BuildC
 }
 
 const OperatorDef& RangeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RANGE",
       .builtin_code = tflite::kTfLiteBuiltinRange,
       .options_type = 73,

@@ -37,8 +37,8 @@ Status InferNothing(OpDescription& op) {
   return Unsupported(op.op->name, " runs in an interpreter only");
 }
 
-OperatorDef Definition(std::string_view name, int code, int options_type,
-                       std::span<const TypeRow> types, int inputs, int outputs) {
+constexpr OperatorDef Definition(std::string_view name, int code, int options_type,
+                                 std::span<const TypeRow> types, int inputs, int outputs) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -53,7 +53,7 @@ OperatorDef Definition(std::string_view name, int code, int options_type,
 }  // namespace
 
 const OperatorDef& HashtableOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def =
         Definition("HASHTABLE", tflite::kTfLiteBuiltinHashtable, 107, kTableTypes, 0, 1);
     def.fields = kTableFields;
@@ -65,25 +65,25 @@ const OperatorDef& HashtableOperator() {
 }
 
 const OperatorDef& HashtableFindOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Definition("HASHTABLE_FIND", tflite::kTfLiteBuiltinHashtableFind, 108, kFindTypes, 3, 1);
   return kDef;
 }
 
 const OperatorDef& HashtableImportOperator() {
-  static const OperatorDef kDef = Definition(
+  static constexpr OperatorDef kDef = Definition(
       "HASHTABLE_IMPORT", tflite::kTfLiteBuiltinHashtableImport, 109, kImportTypes, 3, 0);
   return kDef;
 }
 
 const OperatorDef& HashtableSizeOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Definition("HASHTABLE_SIZE", tflite::kTfLiteBuiltinHashtableSize, 110, kSizeTypes, 1, 1);
   return kDef;
 }
 
 const OperatorDef& SkipGramOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Definition("SKIP_GRAM", tflite::kTfLiteBuiltinSkipGram, 18, kWordTypes, 1, 1);
     def.fields = kSkipGramFields;
     def.params_bytes = sizeof(SkipGramParams);

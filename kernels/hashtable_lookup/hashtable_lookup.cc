@@ -71,7 +71,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& HashtableLookupOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "HASHTABLE_LOOKUP",
       .builtin_code = tflite::kTfLiteBuiltinHashtableLookup,
       .min_inputs = 3,

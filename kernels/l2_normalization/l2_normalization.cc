@@ -102,7 +102,7 @@ Result<std::unique_ptr<Kernel>> BuildL2NormalizationReference(const OpDescriptio
 }
 
 const OperatorDef& L2NormalizationOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "L2_NORMALIZATION",
       .builtin_code = tflite::kTfLiteBuiltinL2Normalization,
       .options_type = 12,

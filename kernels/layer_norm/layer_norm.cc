@@ -56,7 +56,7 @@ Result<std::unique_ptr<Kernel>> BuildLayerNormReference(const OpDescription& op,
 }
 
 const OperatorDef& LayerNormOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_LAYER_NORM",
       .params_bytes = sizeof(LayerNormParams),
       .min_inputs = 1,

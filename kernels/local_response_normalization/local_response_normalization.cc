@@ -63,7 +63,7 @@ Result<std::unique_ptr<Kernel>> BuildLocalResponseReference(const OpDescription&
 }
 
 const OperatorDef& LocalResponseNormalizationOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "LOCAL_RESPONSE_NORMALIZATION",
       .builtin_code = tflite::kTfLiteBuiltinLocalResponseNormalization,
       .options_type = 13,

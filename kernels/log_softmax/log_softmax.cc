@@ -43,7 +43,7 @@ Result<std::unique_ptr<Kernel>> BuildLogSoftmaxReference(const OpDescription& op
 }
 
 const OperatorDef& LogSoftmaxOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "LOG_SOFTMAX",
       .builtin_code = tflite::kTfLiteBuiltinLogSoftmax,
       .options_type = 36,

@@ -41,7 +41,7 @@ constexpr Candidate kBinaryCandidates[] = {{"highway", BuildBinaryHighway},
                                            {"reference", BuildBinary}};
 constexpr Candidate kNotCandidates[] = {{"reference", BuildNot}};
 
-OperatorDef MakeLogical(std::string_view name, int code, int options_type, int inputs) {
+constexpr OperatorDef MakeLogical(std::string_view name, int code, int options_type, int inputs) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -60,7 +60,7 @@ OperatorDef MakeLogical(std::string_view name, int code, int options_type, int i
 
 #define FUSELITE_LOGICAL(Name, NAME, options_type, inputs)                     \
   const OperatorDef& Name##Operator() {                                        \
-    static const OperatorDef kDef =                                            \
+    static constexpr OperatorDef kDef =                                        \
         MakeLogical(NAME, tflite::kTfLiteBuiltin##Name, options_type, inputs); \
     return kDef;                                                               \
   }

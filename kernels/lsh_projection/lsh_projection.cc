@@ -109,7 +109,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& LshProjectionOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "LSH_PROJECTION",
       .builtin_code = tflite::kTfLiteBuiltinLshProjection,
       .options_type = 4,

@@ -183,7 +183,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"highway", PlanBasicLstmHighway}, {"reference", Build}};
 
-OperatorDef Definition(std::string_view name) {
+constexpr OperatorDef Definition(std::string_view name) {
   OperatorDef def;
   def.name = name;
   def.max_version = 4;
@@ -208,7 +208,7 @@ FixedPoint BasicLstmScale(const OpDescription& op) {
 }
 
 const OperatorDef& BasicLstmOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Definition("FUSELITE_BASIC_LSTM");
     def.state_inputs = kStates;
     return def;
@@ -217,7 +217,7 @@ const OperatorDef& BasicLstmOperator() {
 }
 
 const OperatorDef& BasicLstmStepOperator() {
-  static const OperatorDef kDef = Definition("FUSELITE_BASIC_LSTM_STEP");
+  static constexpr OperatorDef kDef = Definition("FUSELITE_BASIC_LSTM_STEP");
   return kDef;
 }
 

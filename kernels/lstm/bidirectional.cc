@@ -327,7 +327,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 const OperatorDef& BidirectionalSequenceLstmOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BIDIRECTIONAL_SEQUENCE_LSTM",
       .builtin_code = tflite::kTfLiteBuiltinBidirectionalSequenceLstm,
       .options_type = 69,

@@ -282,7 +282,7 @@ LstmShape::LstmShape(const OpDescription& op)
 }
 
 const OperatorDef& LstmOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "LSTM",
       .builtin_code = tflite::kTfLiteBuiltinLstm,
       .options_type = 14,
@@ -303,7 +303,7 @@ const OperatorDef& LstmOperator() {
 }
 
 const OperatorDef& UnidirectionalSequenceLstmOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "UNIDIRECTIONAL_SEQUENCE_LSTM",
       .builtin_code = tflite::kTfLiteBuiltinUnidirectionalSequenceLstm,
       .options_type = 71,

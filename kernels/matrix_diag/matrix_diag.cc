@@ -83,7 +83,7 @@ Result<Movement> PlanMatrixSetDiag(const OpDescription& op) {
 }  // namespace
 
 const OperatorDef& MatrixDiagOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "MATRIX_DIAG",
       .builtin_code = tflite::kTfLiteBuiltinMatrixDiag,
       .options_type = 88,
@@ -97,7 +97,7 @@ const OperatorDef& MatrixDiagOperator() {
 }
 
 const OperatorDef& MatrixSetDiagOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "MATRIX_SET_DIAG",
       .builtin_code = tflite::kTfLiteBuiltinMatrixSetDiag,
       .options_type = 90,

@@ -129,7 +129,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, const BuildContex
 
 constexpr Candidate kCandidates[] = {{"reference", Build}};
 
-OperatorDef Make(std::string_view name, int code, int options_type, int inputs) {
+constexpr OperatorDef Make(std::string_view name, int code, int options_type, int inputs) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -149,13 +149,13 @@ OperatorDef Make(std::string_view name, int code, int options_type, int inputs) 
 }  // namespace
 
 const OperatorDef& NonMaxSuppressionV4Operator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make("NON_MAX_SUPPRESSION_V4", tflite::kTfLiteBuiltinNonMaxSuppressionV4, 95, 5);
   return kDef;
 }
 
 const OperatorDef& NonMaxSuppressionV5Operator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make("NON_MAX_SUPPRESSION_V5", tflite::kTfLiteBuiltinNonMaxSuppressionV5, 96, 6);
   return kDef;
 }

@@ -180,29 +180,28 @@ Result<Movement> PlanMirrorPad(const OpDescription& op) {
   return movement;
 }
 
-const OperatorDef& PadOperator() {
-  static const OperatorDef kDef = {
-      .name = "PAD",
-      .builtin_code = tflite::kTfLiteBuiltinPad,
-      .options_type = 22,
-      .max_version = 6,
-      .min_inputs = 2,
-      .max_inputs = 3,
-      .types = kTypes,
-      .limits = "rank <= 5",
-      .infer = InferPad,
-      .candidates = kMovementCandidates<PlanPad>,
-      .cost = MovementCost,
-      .selects = true,
-      .samples = SampleRule::kApart,
-  };
-  return kDef;
-}
+constexpr OperatorDef kPad = {
+    .name = "PAD",
+    .builtin_code = tflite::kTfLiteBuiltinPad,
+    .options_type = 22,
+    .max_version = 6,
+    .min_inputs = 2,
+    .max_inputs = 3,
+    .types = kTypes,
+    .limits = "rank <= 5",
+    .infer = InferPad,
+    .candidates = kMovementCandidates<PlanPad>,
+    .cost = MovementCost,
+    .selects = true,
+    .samples = SampleRule::kApart,
+};
+
+const OperatorDef& PadOperator() { return kPad; }
 
 // Its third input is the value to pad with, which need not be the zero point.
 const OperatorDef& PadV2Operator() {
-  static const OperatorDef kDef = [] {
-    OperatorDef def = PadOperator();
+  static constexpr OperatorDef kDef = [] {
+    OperatorDef def = kPad;
     def.name = "PADV2";
     def.builtin_code = tflite::kTfLiteBuiltinPadv2;
     def.options_type = 43;
@@ -214,7 +213,7 @@ const OperatorDef& PadV2Operator() {
 }
 
 const OperatorDef& MirrorPadOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "MIRROR_PAD",
       .builtin_code = tflite::kTfLiteBuiltinMirrorPad,
       .options_type = 77,

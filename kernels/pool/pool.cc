@@ -67,8 +67,8 @@ constexpr Candidate kCandidates[] = {
     {"reference", BuildPoolReference},
 };
 
-OperatorDef MakePool(std::string_view name, int code, int max_version,
-                     std::span<const TypeRow> types) {
+constexpr OperatorDef MakePool(std::string_view name, int code, PoolKind kind, int max_version,
+                               std::span<const TypeRow> types) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -87,8 +87,8 @@ OperatorDef MakePool(std::string_view name, int code, int max_version,
     return shape.window;
   };
   def.set_window = SetWindow<PoolParams>;
-  def.takes_tail = def.bfloat16_values = PoolKindOf(def) != PoolKind::kL2;
-  def.selects = PoolKindOf(def) == PoolKind::kMax;
+  def.takes_tail = def.bfloat16_values = kind != PoolKind::kL2;
+  def.selects = kind == PoolKind::kMax;
   def.samples = SampleRule::kApart;
   return def;
 }
@@ -152,19 +152,21 @@ Status CheckSummedTaps(const OpDescription& op, const PoolShape& shape) {
 }
 
 const OperatorDef& AveragePool2DOperator() {
-  static const OperatorDef kDef =
-      MakePool("AVERAGE_POOL_2D", tflite::kTfLiteBuiltinAveragePool2d, 3, kTypes);
+  static constexpr OperatorDef kDef = MakePool(
+      "AVERAGE_POOL_2D", tflite::kTfLiteBuiltinAveragePool2d, PoolKind::kAverage, 3, kTypes);
   return kDef;
 }
 
 const OperatorDef& L2Pool2DOperator() {
-  static const OperatorDef kDef = MakePool("L2_POOL_2D", tflite::kTfLiteBuiltinL2Pool2d, 1, kFloat);
+  static constexpr OperatorDef kDef =
+      MakePool("L2_POOL_2D", tflite::kTfLiteBuiltinL2Pool2d, PoolKind::kL2, 1, kFloat);
   return kDef;
 }
 
 const OperatorDef& MaxPool2DOperator() {
-  static const OperatorDef kDef = [] {
-    OperatorDef def = MakePool("MAX_POOL_2D", tflite::kTfLiteBuiltinMaxPool2d, 3, kTypes);
+  static constexpr OperatorDef kDef = [] {
+    OperatorDef def =
+        MakePool("MAX_POOL_2D", tflite::kTfLiteBuiltinMaxPool2d, PoolKind::kMax, 3, kTypes);
     def.extra_padding = [](Params& params) -> ExtraPadding& {
       return params.as<PoolParams>().extra_padding;
     };

@@ -39,7 +39,9 @@ Tiling BestTiling(const MicroKernel& kernel, int64_t line_rows, int64_t columns,
         return static_cast<double>(full_tiles) * kernel.TileCycles(rows, v) +
                (last_rows ? kernel.TileCycles(last_rows, v) : 0.0);
       };
-      const double cycles = (panels - 1) * line_cycles(vectors) + line_cycles(last_vectors);
+      const double full = line_cycles(vectors);
+      const double last = last_vectors == vectors ? full : line_cycles(last_vectors);
+      const double cycles = static_cast<double>(panels - 1) * full + last;
       if (cycles >= best.line_cycles * 0.999) continue;
       best = {.rows = rows,
               .vectors = vectors,

@@ -93,7 +93,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& StablehloRngBitGeneratorOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STABLEHLO_RNG_BIT_GENERATOR",
       .builtin_code = tflite::kTfLiteBuiltinStablehloRngBitGenerator,
       .options_type = kSecondUnion + 19,

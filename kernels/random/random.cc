@@ -38,7 +38,7 @@ Status InferMultinomial(OpDescription& op) {
   return SetOutput(op, 0, op.outputs[0].type, shape);
 }
 
-OperatorDef Definition(std::string_view name, int code) {
+constexpr OperatorDef Definition(std::string_view name, int code) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -80,18 +80,19 @@ std::array<float, 2> NormalFloats(uint32_t first, uint32_t second) {
 }
 
 const OperatorDef& RandomUniformOperator() {
-  static const OperatorDef kDef = Definition("RANDOM_UNIFORM", tflite::kTfLiteBuiltinRandomUniform);
+  static constexpr OperatorDef kDef =
+      Definition("RANDOM_UNIFORM", tflite::kTfLiteBuiltinRandomUniform);
   return kDef;
 }
 
 const OperatorDef& RandomStandardNormalOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Definition("RANDOM_STANDARD_NORMAL", tflite::kTfLiteBuiltinRandomStandardNormal);
   return kDef;
 }
 
 const OperatorDef& MultinomialOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Definition("MULTINOMIAL", tflite::kTfLiteBuiltinMultinomial);
     def.min_inputs = def.max_inputs = 2;
     def.types = kMultinomialTypes;

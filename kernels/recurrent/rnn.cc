@@ -291,7 +291,8 @@ double Cost(const OpDescription& op) {
          (IsBidirectional(op) ? 2 : 1);
 }
 
-OperatorDef Make(std::string_view name, int code, int options_type, std::span<const Field> fields) {
+constexpr OperatorDef Make(std::string_view name, int code, int options_type,
+                           std::span<const Field> fields) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -312,7 +313,7 @@ OperatorDef Make(std::string_view name, int code, int options_type, std::span<co
 }  // namespace
 
 const OperatorDef& RnnOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Make("RNN", tflite::kTfLiteBuiltinRnn, 7, kRnnFields);
     def.struct_bytes = sizeof(TfLiteRNNParams);
     def.limits = "rank 2";
@@ -322,7 +323,7 @@ const OperatorDef& RnnOperator() {
 }
 
 const OperatorDef& UnidirectionalSequenceRnnOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Make("UNIDIRECTIONAL_SEQUENCE_RNN",
                            tflite::kTfLiteBuiltinUnidirectionalSequenceRnn, 31, kSequenceFields);
     def.struct_bytes = sizeof(TfLiteSequenceRNNParams);
@@ -332,7 +333,7 @@ const OperatorDef& UnidirectionalSequenceRnnOperator() {
 }
 
 const OperatorDef& BidirectionalSequenceRnnOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def =
         Make("BIDIRECTIONAL_SEQUENCE_RNN", tflite::kTfLiteBuiltinBidirectionalSequenceRnn, 70,
              kBidirectionalFields);

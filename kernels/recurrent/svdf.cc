@@ -247,7 +247,7 @@ constexpr Candidate kCandidates[] = {{"highway", BuildWithVectors<BuildSvdf>},
 }  // namespace
 
 const OperatorDef& SvdfOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SVDF",
       .builtin_code = tflite::kTfLiteBuiltinSvdf,
       .options_type = 6,

@@ -88,8 +88,8 @@ constexpr Candidate kCandidates[] = {
     {"reference", BuildReduceReference},
 };
 
-OperatorDef MakeReduce(std::string_view name, int code, int max_version,
-                       std::span<const TypeRow> types) {
+constexpr OperatorDef MakeReduce(std::string_view name, int code, int max_version,
+                                 std::span<const TypeRow> types) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -209,7 +209,7 @@ Result<ScaledProduct> MakeScaledProduct(const OpDescription& op) {
 
 #define FUSELITE_REDUCE(Name, NAME, max_version, types)                     \
   const OperatorDef& Name##Operator() {                                     \
-    static const OperatorDef kDef =                                         \
+    static constexpr OperatorDef kDef =                                     \
         MakeReduce(NAME, tflite::kTfLiteBuiltin##Name, max_version, types); \
     return kDef;                                                            \
   }

@@ -60,7 +60,7 @@ Result<std::unique_ptr<Kernel>> BuildReduceWindowRows(const OpDescription& op,
 }
 
 const OperatorDef& ReduceWindowOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "REDUCE_WINDOW",
       .builtin_code = tflite::kTfLiteBuiltinReduceWindow,
       .options_type = kSecondUnion + 20,

@@ -60,7 +60,7 @@ constexpr Candidate kCandidates[] = {{"highway", BuildRows}, {"reference", Build
 }  // namespace
 
 const OperatorDef& StablehloReduceWindowOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STABLEHLO_REDUCE_WINDOW",
       .builtin_code = tflite::kTfLiteBuiltinStablehloReduceWindow,
       .options_type = kSecondUnion + 13,

@@ -171,7 +171,7 @@ Result<Movement> PlanReshape(const OpDescription& op) {
 }
 
 const OperatorDef& ReshapeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RESHAPE",
       .builtin_code = tflite::kTfLiteBuiltinReshape,
       .options_type = 17,
@@ -194,7 +194,7 @@ const OperatorDef& ReshapeOperator() {
 }
 
 const OperatorDef& DensifyOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DENSIFY",
       .builtin_code = tflite::kTfLiteBuiltinDensify,
       .options_type = 99,
@@ -209,7 +209,7 @@ const OperatorDef& DensifyOperator() {
 }
 
 const OperatorDef& SqueezeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SQUEEZE",
       .builtin_code = tflite::kTfLiteBuiltinSqueeze,
       .options_type = 30,
@@ -230,7 +230,7 @@ const OperatorDef& SqueezeOperator() {
 }
 
 const OperatorDef& ExpandDimsOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "EXPAND_DIMS",
       .builtin_code = tflite::kTfLiteBuiltinExpandDims,
       .options_type = 52,
@@ -250,7 +250,7 @@ const OperatorDef& ExpandDimsOperator() {
 }
 
 const OperatorDef& BitcastOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BITCAST",
       .builtin_code = tflite::kTfLiteBuiltinBitcast,
       .options_type = 124,

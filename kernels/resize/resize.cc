@@ -118,7 +118,7 @@ std::vector<int32_t> NearestTaps(int32_t in, int32_t out, ResizeParams params) {
 }
 
 const OperatorDef& ResizeBilinearOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RESIZE_BILINEAR",
       .builtin_code = tflite::kTfLiteBuiltinResizeBilinear,
       .options_type = 15,
@@ -139,7 +139,7 @@ const OperatorDef& ResizeBilinearOperator() {
 }
 
 const OperatorDef& ResizeNearestNeighborOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RESIZE_NEAREST_NEIGHBOR",
       .builtin_code = tflite::kTfLiteBuiltinResizeNearestNeighbor,
       .options_type = 74,

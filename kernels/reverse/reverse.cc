@@ -169,7 +169,7 @@ constexpr Candidate kSequenceCandidates[] = {{"highway", BuildReverseSequenceHig
 }  // namespace
 
 const OperatorDef& ReverseV2Operator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "REVERSE_V2",
       .builtin_code = tflite::kTfLiteBuiltinReverseV2,
       .options_type = 81,
@@ -187,7 +187,7 @@ const OperatorDef& ReverseV2Operator() {
 }
 
 const OperatorDef& ReverseSequenceOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "REVERSE_SEQUENCE",
       .builtin_code = tflite::kTfLiteBuiltinReverseSequence,
       .options_type = 87,

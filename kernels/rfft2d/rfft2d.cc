@@ -94,7 +94,7 @@ Result<std::unique_ptr<Kernel>> Build(const OpDescription& op, std::string_view 
 }  // namespace
 
 const OperatorDef& Rfft2dOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "RFFT2D",
       .builtin_code = tflite::kTfLiteBuiltinRfft2d,
       .options_type = 105,

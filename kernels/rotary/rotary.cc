@@ -93,7 +93,7 @@ Result<std::unique_ptr<Kernel>> BuildRotaryReference(const OpDescription& op, co
 }
 
 const OperatorDef& RotaryOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_ROTARY",
       .params_bytes = sizeof(RotaryParams),
       .min_inputs = 3,

@@ -129,7 +129,7 @@ template <class F>
 constexpr Candidate kCandidates[] = {{"reference", Build<F>}};
 
 template <class F>
-OperatorDef Make(std::string_view name, int code, int options_type) {
+constexpr OperatorDef Make(std::string_view name, int code, int options_type) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -146,7 +146,7 @@ OperatorDef Make(std::string_view name, int code, int options_type) {
 }  // namespace
 
 const OperatorDef& SegmentSumOperator() {
-  static const OperatorDef kDef = [] {
+  static constexpr OperatorDef kDef = [] {
     OperatorDef def = Make<SegmentSum>("SEGMENT_SUM", tflite::kTfLiteBuiltinSegmentSum, 100);
     def.min_inputs = def.max_inputs = 2;
     def.infer = InferSegmentSum;
@@ -156,25 +156,25 @@ const OperatorDef& SegmentSumOperator() {
 }
 
 const OperatorDef& UnsortedSegmentMaxOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<SegmentMax>("UNSORTED_SEGMENT_MAX", tflite::kTfLiteBuiltinUnsortedSegmentMax, 119);
   return kDef;
 }
 
 const OperatorDef& UnsortedSegmentMinOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<SegmentMin>("UNSORTED_SEGMENT_MIN", tflite::kTfLiteBuiltinUnsortedSegmentMin, 120);
   return kDef;
 }
 
 const OperatorDef& UnsortedSegmentProdOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<SegmentProd>("UNSORTED_SEGMENT_PROD", tflite::kTfLiteBuiltinUnsortedSegmentProd, 118);
   return kDef;
 }
 
 const OperatorDef& UnsortedSegmentSumOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<SegmentSum>("UNSORTED_SEGMENT_SUM", tflite::kTfLiteBuiltinUnsortedSegmentSum, 121);
   return kDef;
 }

@@ -89,7 +89,8 @@ Result<std::unique_ptr<Kernel>> BuildSelect(const OpDescription& op, const Build
 
 constexpr Candidate kCandidates[] = {{"highway", BuildSelectHighway}, {"reference", BuildSelect}};
 
-OperatorDef MakeSelect(std::string_view name, int code, int options_type, int max_version) {
+constexpr OperatorDef MakeSelect(std::string_view name, int code, int options_type,
+                                 int max_version) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -116,12 +117,13 @@ BroadcastPlan PlanSelect(const OpDescription& op) {
 }
 
 const OperatorDef& SelectOperator() {
-  static const OperatorDef kDef = MakeSelect("SELECT", tflite::kTfLiteBuiltinSelect, 47, 4);
+  static constexpr OperatorDef kDef = MakeSelect("SELECT", tflite::kTfLiteBuiltinSelect, 47, 4);
   return kDef;
 }
 
 const OperatorDef& SelectV2Operator() {
-  static const OperatorDef kDef = MakeSelect("SELECT_V2", tflite::kTfLiteBuiltinSelectV2, 98, 2);
+  static constexpr OperatorDef kDef =
+      MakeSelect("SELECT_V2", tflite::kTfLiteBuiltinSelectV2, 98, 2);
   return kDef;
 }
 

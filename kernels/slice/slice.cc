@@ -85,7 +85,7 @@ Result<Movement> PlanSlice(const OpDescription& op) {
 }
 
 const OperatorDef& SliceOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SLICE",
       .builtin_code = tflite::kTfLiteBuiltinSlice,
       .options_type = 48,

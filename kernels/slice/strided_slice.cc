@@ -218,7 +218,7 @@ Result<Movement> PlanStridedSlice(const OpDescription& op) {
 }
 
 const OperatorDef& StridedSliceOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STRIDED_SLICE",
       .builtin_code = tflite::kTfLiteBuiltinStridedSlice,
       .options_type = 32,

@@ -34,7 +34,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 const OperatorDef& SoftmaxOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SOFTMAX",
       .builtin_code = tflite::kTfLiteBuiltinSoftmax,
       .options_type = 9,

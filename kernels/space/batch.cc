@@ -178,7 +178,7 @@ Result<Movement> PlanBatchToSpaceNd(const OpDescription& op) {
 }
 
 const OperatorDef& SpaceToBatchNdOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SPACE_TO_BATCH_ND",
       .builtin_code = tflite::kTfLiteBuiltinSpaceToBatchNd,
       .options_type = 25,
@@ -195,7 +195,7 @@ const OperatorDef& SpaceToBatchNdOperator() {
 }
 
 const OperatorDef& BatchToSpaceNdOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BATCH_TO_SPACE_ND",
       .builtin_code = tflite::kTfLiteBuiltinBatchToSpaceNd,
       .options_type = 24,

@@ -82,7 +82,7 @@ Result<Movement> PlanSpaceToDepth(const OpDescription& op) {
 }
 
 const OperatorDef& DepthToSpaceOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "DEPTH_TO_SPACE",
       .builtin_code = tflite::kTfLiteBuiltinDepthToSpace,
       .options_type = 94,
@@ -102,7 +102,7 @@ const OperatorDef& DepthToSpaceOperator() {
 }
 
 const OperatorDef& SpaceToDepthOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SPACE_TO_DEPTH",
       .builtin_code = tflite::kTfLiteBuiltinSpaceToDepth,
       .options_type = 19,

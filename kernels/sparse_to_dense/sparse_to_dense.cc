@@ -100,7 +100,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& SparseToDenseOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SPARSE_TO_DENSE",
       .builtin_code = tflite::kTfLiteBuiltinSparseToDense,
       .options_type = 50,

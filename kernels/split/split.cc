@@ -170,7 +170,7 @@ Result<Movement> PlanUnpack(const OpDescription& op) {
 }
 
 const OperatorDef& SplitOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "SPLIT",
       .builtin_code = tflite::kTfLiteBuiltinSplit,
       .options_type = 35,
@@ -192,32 +192,31 @@ const OperatorDef& SplitOperator() {
   return kDef;
 }
 
-const OperatorDef& SplitVOperator() {
-  static const OperatorDef kDef = {
-      .name = "SPLIT_V",
-      .builtin_code = tflite::kTfLiteBuiltinSplitV,
-      .options_type = 79,
-      .max_version = 3,
-      .fields = kSplitFields,
-      .params_bytes = sizeof(SplitParams),
-      .struct_bytes = sizeof(tflite::TfLiteSplitVParams),
-      .min_inputs = 3,
-      .max_inputs = 3,
-      .min_outputs = 1,
-      .max_outputs = -1,
-      .types = kSplitVTypes,
-      .infer = InferSplitV,
-      .candidates = kMovementCandidates<PlanSplitV>,
-      .cost = MovementCost,
-      .selects = true,
-      .places = PlanSplitV,
-  };
-  return kDef;
-}
+constexpr OperatorDef kSplitV = {
+    .name = "SPLIT_V",
+    .builtin_code = tflite::kTfLiteBuiltinSplitV,
+    .options_type = 79,
+    .max_version = 3,
+    .fields = kSplitFields,
+    .params_bytes = sizeof(SplitParams),
+    .struct_bytes = sizeof(tflite::TfLiteSplitVParams),
+    .min_inputs = 3,
+    .max_inputs = 3,
+    .min_outputs = 1,
+    .max_outputs = -1,
+    .types = kSplitVTypes,
+    .infer = InferSplitV,
+    .candidates = kMovementCandidates<PlanSplitV>,
+    .cost = MovementCost,
+    .selects = true,
+    .places = PlanSplitV,
+};
+
+const OperatorDef& SplitVOperator() { return kSplitV; }
 
 const OperatorDef& FlexSplitVOperator() {
-  static const OperatorDef kDef = [] {
-    OperatorDef def = SplitVOperator();
+  static constexpr OperatorDef kDef = [] {
+    OperatorDef def = kSplitV;
     def.name = "FlexSplitV";
     def.read_custom = ReadSplitVOptions;
     def.builtin_code = -1;
@@ -233,7 +232,7 @@ const OperatorDef& FlexSplitVOperator() {
 }
 
 const OperatorDef& UnpackOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "UNPACK",
       .builtin_code = tflite::kTfLiteBuiltinUnpack,
       .options_type = 64,

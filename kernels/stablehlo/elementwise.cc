@@ -91,7 +91,8 @@ template <class F>
 constexpr Candidate kCandidates[] = {{"highway", BuildVectors<F>}, {"reference", Build<F>}};
 
 template <class F>
-OperatorDef Make(std::string_view name, int code, std::span<const TypeRow> types = kTypes) {
+constexpr OperatorDef Make(std::string_view name, int code,
+                           std::span<const TypeRow> types = kTypes) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -106,30 +107,31 @@ OperatorDef Make(std::string_view name, int code, std::span<const TypeRow> types
 }  // namespace
 
 const OperatorDef& StablehloAddOperator() {
-  static const OperatorDef kDef = Make<Sum>("STABLEHLO_ADD", tflite::kTfLiteBuiltinStablehloAdd);
+  static constexpr OperatorDef kDef =
+      Make<Sum>("STABLEHLO_ADD", tflite::kTfLiteBuiltinStablehloAdd);
   return kDef;
 }
 
 const OperatorDef& StablehloAndOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<And>("STABLEHLO_AND", tflite::kTfLiteBuiltinStablehloAnd, kAndTypes);
   return kDef;
 }
 
 const OperatorDef& StablehloMaximumOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<Larger>("STABLEHLO_MAXIMUM", tflite::kTfLiteBuiltinStablehloMaximum);
   return kDef;
 }
 
 const OperatorDef& StablehloMinimumOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<Smaller>("STABLEHLO_MINIMUM", tflite::kTfLiteBuiltinStablehloMinimum);
   return kDef;
 }
 
 const OperatorDef& StablehloMultiplyOperator() {
-  static const OperatorDef kDef =
+  static constexpr OperatorDef kDef =
       Make<Product>("STABLEHLO_MULTIPLY", tflite::kTfLiteBuiltinStablehloMultiply);
   return kDef;
 }

@@ -191,7 +191,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& StablehloGatherOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STABLEHLO_GATHER",
       .builtin_code = tflite::kTfLiteBuiltinStablehloGather,
       .options_type = kSecondUnion + 16,

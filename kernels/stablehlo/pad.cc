@@ -106,7 +106,7 @@ Result<Movement> PlanStablehloPad(const OpDescription& op) {
 }  // namespace
 
 const OperatorDef& StablehloPadOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STABLEHLO_PAD",
       .builtin_code = tflite::kTfLiteBuiltinStablehloPad,
       .options_type = kSecondUnion + 10,

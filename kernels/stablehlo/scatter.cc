@@ -218,7 +218,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& StablehloScatterOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "STABLEHLO_SCATTER",
       .builtin_code = tflite::kTfLiteBuiltinStablehloScatter,
       .options_type = kSecondUnion + 7,

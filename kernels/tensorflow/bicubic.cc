@@ -119,7 +119,7 @@ Result<std::unique_ptr<Kernel>> BuildBicubicReference(const OpDescription& op,
 }
 
 const OperatorDef& FlexResizeBicubicOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FlexResizeBicubic",
       .read_custom = ReadBicubicOptions,
       .params_bytes = sizeof(ResizeParams),

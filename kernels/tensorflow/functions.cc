@@ -39,8 +39,8 @@ Result<std::unique_ptr<Kernel>> BuildTest(const OpDescription& op, const BuildCo
   return MakeTypedUnaryMap<float, bool>(op, [](float x) { return kFunction(x); });
 }
 
-OperatorDef MakeFunction(std::string_view name, std::span<const TypeRow> types,
-                         std::span<const Candidate> candidates) {
+constexpr OperatorDef MakeFunction(std::string_view name, std::span<const TypeRow> types,
+                                   std::span<const Candidate> candidates) {
   OperatorDef def;
   def.name = name;
   def.read_custom = IgnoreOptions;
@@ -59,11 +59,11 @@ OperatorDef MakeFunction(std::string_view name, std::span<const TypeRow> types,
 
 }  // namespace
 
-#define FUSELITE_FUNCTION(Name, kTypes, Build)                                       \
-  const OperatorDef& Flex##Name##Operator() {                                        \
-    static constexpr Candidate kCandidates[] = {{"reference", Build}};               \
-    static const OperatorDef kDef = MakeFunction("Flex" #Name, kTypes, kCandidates); \
-    return kDef;                                                                     \
+#define FUSELITE_FUNCTION(Name, kTypes, Build)                                           \
+  const OperatorDef& Flex##Name##Operator() {                                            \
+    static constexpr Candidate kCandidates[] = {{"reference", Build}};                   \
+    static constexpr OperatorDef kDef = MakeFunction("Flex" #Name, kTypes, kCandidates); \
+    return kDef;                                                                         \
   }
 
 FUSELITE_FUNCTION(Acos, kToFloat, BuildFloat<[](float x) { return std::acos(x); }>)

@@ -114,7 +114,7 @@ Result<Window> ResolvePatches(const OpDescription& op) {
 }
 
 const OperatorDef& FlexExtractImagePatchesOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FlexExtractImagePatches",
       .read_custom = ReadPatchesOptions,
       .params_bytes = sizeof(PatchesParams),

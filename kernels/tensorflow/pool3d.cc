@@ -103,7 +103,7 @@ Status ReadPool3DOptions(std::span<const std::byte> options, void* params) {
   return Status();
 }
 
-OperatorDef MakePool3D(std::string_view name) {
+constexpr OperatorDef MakePool3D(std::string_view name) {
   OperatorDef def;
   def.name = name;
   def.read_custom = ReadPool3DOptions;
@@ -133,11 +133,11 @@ Result<Window3D> ResolvePool3D(const OpDescription& op) {
 bool TakesMaxima(const OperatorDef& op) { return op.name == "FlexMaxPool3D"; }
 
 const OperatorDef& FlexMaxPool3DOperator() {
-  static const OperatorDef kDef = MakePool3D("FlexMaxPool3D");
+  static constexpr OperatorDef kDef = MakePool3D("FlexMaxPool3D");
   return kDef;
 }
 const OperatorDef& FlexAvgPool3DOperator() {
-  static const OperatorDef kDef = MakePool3D("FlexAvgPool3D");
+  static constexpr OperatorDef kDef = MakePool3D("FlexAvgPool3D");
   return kDef;
 }
 

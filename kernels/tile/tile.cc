@@ -93,7 +93,7 @@ constexpr Candidate kTileCandidates[] = {{"highway", BuildTileHighway},
 }  // namespace
 
 const OperatorDef& TileOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "TILE",
       .builtin_code = tflite::kTfLiteBuiltinTile,
       .options_type = 51,
@@ -110,7 +110,7 @@ const OperatorDef& TileOperator() {
 }
 
 const OperatorDef& BroadcastToOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "BROADCAST_TO",
       .builtin_code = tflite::kTfLiteBuiltinBroadcastTo,
       .options_type = 104,

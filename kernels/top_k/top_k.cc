@@ -196,7 +196,7 @@ constexpr Candidate kCandidates[] = {{"highway", BuildHighway}, {"reference", Bu
 }  // namespace
 
 const OperatorDef& TopKOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "TOPK_V2",
       .builtin_code = tflite::kTfLiteBuiltinTopkV2,
       .options_type = 34,

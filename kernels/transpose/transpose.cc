@@ -49,7 +49,7 @@ Result<Movement> PlanTranspose(const OpDescription& op) {
 }
 
 const OperatorDef& TransposeOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "TRANSPOSE",
       .builtin_code = tflite::kTfLiteBuiltinTranspose,
       .options_type = 26,

@@ -131,7 +131,7 @@ Result<HybridTail> MakeTransposeConvHybridTail(const OpDescription& op, int32_t 
 }
 
 const OperatorDef& TransposeConvOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "TRANSPOSE_CONV",
       .builtin_code = tflite::kTfLiteBuiltinTransposeConv,
       .options_type = 49,

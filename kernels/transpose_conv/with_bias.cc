@@ -128,7 +128,7 @@ Status ReadTransposeConvBiasOptions(std::span<const std::byte> options, void* pa
 }  // namespace
 
 const OperatorDef& Convolution2DTransposeBiasOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "Convolution2DTransposeBias",
       .read_custom = ReadTransposeConvBiasOptions,
       .params_bytes = sizeof(TransposeConvParams),

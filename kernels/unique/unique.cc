@@ -189,7 +189,7 @@ constexpr Candidate kCandidates[] = {{"reference", Build}};
 }  // namespace
 
 const OperatorDef& UniqueOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "UNIQUE",
       .builtin_code = tflite::kTfLiteBuiltinUnique,
       .options_type = 80,

@@ -184,7 +184,7 @@ Result<std::unique_ptr<Kernel>> BuildMaxUnpool(const OpDescription& op, const Bu
 }
 
 const OperatorDef& MaxPoolingWithArgmax2DOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "MaxPoolingWithArgmax2D",
       .read_custom = ReadUnpoolOptions,
       .params_bytes = sizeof(UnpoolParams),
@@ -200,7 +200,7 @@ const OperatorDef& MaxPoolingWithArgmax2DOperator() {
 }
 
 const OperatorDef& MaxUnpooling2DOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "MaxUnpooling2D",
       .read_custom = ReadUnpoolOptions,
       .params_bytes = sizeof(UnpoolParams),

@@ -136,7 +136,7 @@ Result<std::unique_ptr<Kernel>> BuildWhere(const OpDescription& op, const BuildC
 }
 
 const OperatorDef& WhereOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "WHERE",
       .builtin_code = tflite::kTfLiteBuiltinWhere,
       .options_type = 85,

@@ -187,7 +187,7 @@ struct BinaryTraits {
   bool commutes = false;
 };
 
-OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& traits) {
+constexpr OperatorDef MakeBinary(std::string_view name, int code, const BinaryTraits& traits) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -229,7 +229,7 @@ bool HasActivation(BinaryKind kind) {
 
 #define FUSELITE_BINARY(Name, NAME, ...)                                           \
   const OperatorDef& Name##Operator() {                                            \
-    static const OperatorDef kDef =                                                \
+    static constexpr OperatorDef kDef =                                            \
         MakeBinary(NAME, tflite::kTfLiteBuiltin##Name, BinaryTraits{__VA_ARGS__}); \
     return kDef;                                                                   \
   }

@@ -42,7 +42,7 @@ constexpr Candidate kCandidates[] = {
 }  // namespace
 
 const OperatorDef& ElementwiseOperator() {
-  static const OperatorDef kDef = {
+  static constexpr OperatorDef kDef = {
       .name = "FUSELITE_ELEMENTWISE",
       .types = kTypes,
       .infer = InferElementwise,

@@ -112,7 +112,7 @@ struct UnaryTraits {
   std::string_view limits{};
 };
 
-OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits) {
+constexpr OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits) {
   OperatorDef def;
   def.name = name;
   def.builtin_code = code;
@@ -131,7 +131,7 @@ OperatorDef MakeUnary(std::string_view name, int code, const UnaryTraits& traits
 }
 
 // TensorFlow's, which converters leave in a model where TFLite has none.
-OperatorDef MakeFlexUnary(std::string_view name) {
+constexpr OperatorDef MakeFlexUnary(std::string_view name) {
   OperatorDef def = MakeUnary(name, -1, {});
   def.read_custom = IgnoreOptions;
   return def;
@@ -140,17 +140,17 @@ OperatorDef MakeFlexUnary(std::string_view name) {
 }  // namespace
 
 const OperatorDef& FlexErfOperator() {
-  static const OperatorDef kDef = MakeFlexUnary("FlexErf");
+  static constexpr OperatorDef kDef = MakeFlexUnary("FlexErf");
   return kDef;
 }
 const OperatorDef& FlexSoftsignOperator() {
-  static const OperatorDef kDef = MakeFlexUnary("FlexSoftsign");
+  static constexpr OperatorDef kDef = MakeFlexUnary("FlexSoftsign");
   return kDef;
 }
 
 #define FUSELITE_UNARY(Name, NAME, ...)                                          \
   const OperatorDef& Name##Operator() {                                          \
-    static const OperatorDef kDef =                                              \
+    static constexpr OperatorDef kDef =                                          \
         MakeUnary(NAME, tflite::kTfLiteBuiltin##Name, UnaryTraits{__VA_ARGS__}); \
     return kDef;                                                                 \
   }
