@@ -174,8 +174,8 @@ constexpr std::string_view kSwitch = "on, off (also true, false, yes, no, 1, 0)"
 
 constexpr OptionRow kTable[] = {
     {"num_threads", "a whole number from 0 to 1024", "0",
-     "threads of one run, at most: runs of less than 0.2 ms take fewer where these turn out to be "
-     "faster; 0: what the host recommends, else the physical cores allowed",
+     "threads of one run, at most: short runs take fewer where these turn out to be faster; 0: "
+     "what the host recommends, else the physical cores allowed",
      [](std::string_view v, Options& o) {
        // TensorFlow Lite's own way to say "no wish".
        if (v == "-1") v = "0";

@@ -10,6 +10,7 @@
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
+#include "kernels/depthwise_conv2d/parted_lines.h"
 #include "kernels/rows/along_one_line.h"
 #include "kernels/widened.h"
 #include "runtime/support/ceil_div.h"
@@ -23,6 +24,7 @@ using kernels::Conv2DShape;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::KernelPlan;
+using kernels::LineConvolution;
 using kernels::OpDescription;
 
 constexpr int64_t kFloat = sizeof(float), kBf16 = sizeof(uint16_t);
@@ -48,7 +50,7 @@ struct FloatLayer {
 };
 
 // Lines are groups of rows of output pixels (DepthwiseTile), blocks vectors.
-class FloatLines final : public kernels::LineConvolution {
+class FloatLines final : public LineConvolution {
  public:
   // `tail`, but for the part that `spec` has.
   FloatLines(const FloatLayer& layer, DepthwiseSpec spec, const DividedTail& tail)
@@ -194,26 +196,35 @@ Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
   }
   const bool lines_follow =
       of_image.ok() && of_image->rest.stages.size() == tail.rest.stages.size();
-  const VectorIsa isa(context.isa);
-  DepthwiseSpec spec{
-      .isa = context.isa,
-      .window = layer.window,
-      .tile = ChooseDepthwiseTile(layer.window, context.isa, lines_follow ? 2 : 1, layer.gathers()),
-      .pixel_bytes = op.inputs[0].pitch() * BitWidth(op.inputs[0].type) / 8,
-      .out_pixel_bytes = op.outputs[0].pitch() * BitWidth(op.outputs[0].type) / 8,
-      .bf16_in = op.inputs[0].type == DataType::kBFloat16,
-      .bf16_out = op.outputs[0].type == DataType::kBFloat16,
-      .partial_lanes = layer.channels_out % isa.lanes(),
-      .gathered = layer.gathers() ? layer.group_in : 0,
-      .tail = std::move(tail.emitted)};
-  FUSELITE_RETURN_IF_ERROR(CheckDepthwise(spec));
+  DepthwiseSpec spec{.isa = context.isa,
+                     .window = layer.window,
+                     .tile = {},
+                     .pixel_bytes = op.inputs[0].pitch() * BitWidth(op.inputs[0].type) / 8,
+                     .out_pixel_bytes = op.outputs[0].pitch() * BitWidth(op.outputs[0].type) / 8,
+                     .bf16_in = op.inputs[0].type == DataType::kBFloat16,
+                     .bf16_out = op.outputs[0].type == DataType::kBFloat16,
+                     .partial_lanes = layer.channels_out % VectorIsa(context.isa).lanes(),
+                     .gathered = layer.gathers() ? layer.group_in : 0,
+                     .tail = std::move(tail.emitted)};
+  const auto plan =
+      [&](const kernels::Window& window) -> Result<std::shared_ptr<const LineConvolution>> {
+    FloatLayer part = layer;
+    part.window = spec.window = window;
+    spec.tile = ChooseDepthwiseTile(window, context.isa, lines_follow ? 2 : 1, layer.gathers());
+    FUSELITE_RETURN_IF_ERROR(CheckDepthwise(spec));
+    return std::shared_ptr<const LineConvolution>(
+        std::make_shared<const FloatLines>(part, spec, tail));
+  };
   const auto& [y, x] = layer.window;
   const int64_t pixel = spec.pixel_bytes, row = pixel * x.input;
+  FUSELITE_ASSIGN_OR_RETURN(
+      auto lines, kernels::InParts(kernels::PartsOfLine(layer.window, layer.batch, context.threads),
+                                   pixel, plan));
   return PlanLineKernel(
       op, {layer.batch, y.output, x.output, op.outputs[0].pitch()},
       std::make_shared<const kernels::InputSource>(
           0, kernels::ImageMemory{.pixel = pixel, .row = row, .image = row * y.input}),
-      std::make_shared<const FloatLines>(layer, std::move(spec), tail), context);
+      std::move(lines), context);
 }
 
 // Several groups of few outputs, such that the inputs of a vector of outputs fit into a vector.

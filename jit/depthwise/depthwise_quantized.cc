@@ -9,6 +9,7 @@
 #include "jit/product/product_s8.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
+#include "kernels/depthwise_conv2d/parted_lines.h"
 #include "kernels/filter_operands.h"
 #include "kernels/product/constant.h"
 #include "kernels/rows/along_one_line.h"
@@ -25,6 +26,7 @@ using kernels::ConvertedImage;
 using kernels::DepthwiseConv2DParams;
 using kernels::DepthwiseConv2DShape;
 using kernels::KernelPlan;
+using kernels::LineConvolution;
 using kernels::OpDescription;
 using kernels::QuantizedImage;
 using kernels::QuantizedSource;
@@ -108,12 +110,25 @@ Result<KernelPlan> PlanLines(const OpDescription& op, DepthwiseS8Problem problem
                              const kernels::PlanContext& context) {
   problem.pixel_bytes = source->memory().pixel;
   problem.row_bytes = source->memory().row;
-  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const DepthwiseS8> lines,
-                            DepthwiseS8::Plan(std::move(problem), context.isa));
-  if (lines->shares_outputs() && lines->rest().apply != nullptr) {
-    return Unsupported("what is left of the tail would meet some outputs twice");
-  }
-  const kernels::LineOutputs outputs = lines->outputs();
+  const auto& [y, x] = problem.window;
+  kernels::LineOutputs outputs{problem.images, y.output, x.output, problem.out_pitch};
+  const auto plan =
+      [&](const kernels::Window& window) -> Result<std::shared_ptr<const LineConvolution>> {
+    DepthwiseS8Problem part = problem;
+    part.window = window;
+    FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const DepthwiseS8> lines,
+                              DepthwiseS8::Plan(std::move(part), context.isa));
+    if (!lines->shares_outputs()) return std::shared_ptr<const LineConvolution>(std::move(lines));
+    if (lines->rest().apply != nullptr) {
+      return Unsupported("what is left of the tail would meet some outputs twice");
+    }
+    outputs = lines->outputs();
+    return std::shared_ptr<const LineConvolution>(std::move(lines));
+  };
+  const int threads = problem.folded_pixels > 1 ? 1 : context.threads;
+  FUSELITE_ASSIGN_OR_RETURN(
+      auto lines, kernels::InParts(kernels::PartsOfLine(problem.window, problem.images, threads),
+                                   problem.pixel_bytes, plan));
   return PlanLineKernel(op, outputs, std::move(source), std::move(lines), context);
 }
 

@@ -20,7 +20,8 @@ struct LineRun {
   const std::byte* image = nullptr;  // as the source leaves it
   int32_t y = 0;      // the first line's first row among those of the image's outputs
   int64_t pixel = 0;  // its first among all outputs, as the tail's operands count
-  int64_t lines = 1;  // one where rest() is not empty
+  int64_t lines = 1;  // one where rest() is not empty, and where lines have parts
+  int64_t part = 0;   // of the line, whose first output is meant by `pixel` and `out`
   int64_t first_block = 0, last_block = 0;
   int64_t channel = 0;  // the first block's first
   const std::byte* packed = nullptr;
@@ -38,6 +39,11 @@ class LineConvolution {
   virtual std::string name() const = 0;  // "depthwise f32 3x3 6x16 avx512 jit"
 
   virtual int64_t rows() const { return 1; }  // of a line
+  // The parts of a line's columns, each of which is run by itself; several of lines of one row
+  // only.
+  virtual int64_t parts() const { return 1; }
+  // The first output of a part among the line's, where it has several; for parts(), their number.
+  virtual int64_t first_column(int64_t /*part*/) const { return 0; }
   virtual int64_t blocks() const = 0;
   // The first channel of `block`; for blocks(), the number of channels.
   virtual int64_t first_channel(int64_t block) const = 0;

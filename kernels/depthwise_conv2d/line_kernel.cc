@@ -40,9 +40,10 @@ class LineKernel final : public PhasedKernel {
         image_bytes_(source_->memory().image),
         rows_(lines_->rows()),
         image_lines_(CeilDiv(outputs_.height, rows_)),
-        units_(outputs_.images * image_lines_, lines_->blocks(), threads),
+        parts_(lines_->parts()),
+        units_(outputs_.images * image_lines_ * parts_, lines_->blocks(), threads),
         rest_(lines_->rest()),
-        together_(units_.whole_lines() && rest_.apply == nullptr),
+        together_(units_.whole_lines() && parts_ == 1 && rest_.apply == nullptr),
         value_bytes_(BitWidth(rest_.output) / 8) {
     name_ = std::move(name);
     shared_bytes_ = source_->shared_bytes();
@@ -80,11 +81,14 @@ class LineKernel final : public PhasedKernel {
 
   // Units from `unit` on, of [unit, end) as many as one call computes: how many.
   int64_t RunLines(const KernelArgs& args, int64_t unit, int64_t end) const {
-    const auto [line, first_block, last_block] = units_.At(unit);
+    const auto [at, first_block, last_block] = units_.At(unit);
+    const int64_t line = at / parts_, part = at % parts_;
     const int64_t image = line / image_lines_, of_image = line % image_lines_;
     const int64_t lines = together_ ? std::min(end - unit, image_lines_ - of_image) : 1;
     const int64_t y = of_image * rows_;
-    const int64_t pixel = (image * outputs_.height + y) * outputs_.width;
+    const int64_t column = parts_ > 1 ? lines_->first_column(part) : 0;
+    const int64_t end_column = parts_ > 1 ? lines_->first_column(part + 1) : outputs_.width;
+    const int64_t pixel = (image * outputs_.height + y) * outputs_.width + column;
     const int64_t channel = first_block == 0 ? 0 : lines_->first_channel(first_block);
     std::byte* const out = static_cast<std::byte*>(args.outputs[0]) +
                            (pixel * outputs_.pitch + channel) * value_bytes_;
@@ -94,6 +98,7 @@ class LineKernel final : public PhasedKernel {
                  .y = static_cast<int32_t>(y),
                  .pixel = pixel,
                  .lines = lines,
+                 .part = part,
                  .first_block = first_block,
                  .last_block = last_block,
                  .channel = channel,
@@ -107,7 +112,7 @@ class LineKernel final : public PhasedKernel {
                        .out = out,
                        .out_pitch = outputs_.pitch,
                        .row = pixel,
-                       .rows = std::min(rows_, outputs_.height - y) * outputs_.width,
+                       .rows = std::min(rows_, outputs_.height - y) * (end_column - column),
                        .channel = channel,
                        .channels = lines_->first_channel(last_block) - channel});
     return lines;
@@ -120,6 +125,7 @@ class LineKernel final : public PhasedKernel {
   SourcePlaces places_;
   int64_t image_bytes_;         // from one image to the next
   int64_t rows_, image_lines_;  // rows of a line, and lines of an image
+  int64_t parts_;               // of a line's columns
   LineUnits units_;
   const TailRest& rest_;  // of lines_
   bool together_;         // whether lines are computed in one call

@@ -1,18 +1,25 @@
 #include "kernels/dynamic_quantization/dynamic_groups.h"
 
+#include <algorithm>
+
 namespace fuselite::kernels {
 namespace {
 
 // Large enough to repay the phases' administration, small enough to split an image among threads.
+// What is no larger is one chunk, and needs no phase of its own for the range.
 constexpr int64_t kChunkValues = 16384;
+// Few large chunks would leave threads idle, and lie elsewhere than what the step before shared.
+constexpr int64_t kChunksToShare = 16, kLeastChunk = 4096;
 
 }  // namespace
 
-DynamicGroups::DynamicGroups(int64_t groups, int64_t rows, int64_t values, int64_t pitch,
-                             int64_t step)
+DynamicGroups::DynamicGroups(int64_t groups, int64_t rows, int64_t values, int64_t pitch)
     : groups_(groups), rows_(rows), values_(values), pitch_(pitch) {
-  const int64_t step_values = std::max<int64_t>(1, step * values);
-  chunk_rows_ = std::max<int64_t>(1, kChunkValues / step_values) * step;
+  const int64_t all = rows * values;
+  const int64_t chunk = all <= kChunkValues
+                            ? kChunkValues
+                            : std::clamp(all / kChunksToShare, kLeastChunk, kChunkValues);
+  chunk_rows_ = std::max<int64_t>(1, chunk / std::max<int64_t>(1, values));
   group_chunks_ = std::max<int64_t>(1, (rows + chunk_rows_ - 1) / chunk_rows_);
 }
 

@@ -8,15 +8,14 @@
 
 namespace fuselite::kernels {
 
-// `groups` times `rows` rows of `values` elements, `pitch` apart. A chunk is some rows of a group,
-// a multiple of `step` of them.
+// `groups` times `rows` rows of `values` elements, `pitch` apart. A chunk is some rows of a group.
 class DynamicGroups {
  public:
   // Extends `range`; see DynamicRange.
   using ExtendRange = void(const float* from, int64_t n, DynamicRange* range);
 
   DynamicGroups() = default;
-  DynamicGroups(int64_t groups, int64_t rows, int64_t values, int64_t pitch, int64_t step = 1);
+  DynamicGroups(int64_t groups, int64_t rows, int64_t values, int64_t pitch);
 
   int64_t groups() const { return groups_; }
   int64_t chunks() const { return groups_ * group_chunks_; }

@@ -18,9 +18,14 @@ class LineUnits {
 
   LineUnits() = default;
   LineUnits(int64_t lines, int64_t blocks, int threads) : lines_(lines), blocks_(blocks) {
-    const int64_t shares = threads > 1 && lines < kLinesOfThread * threads ? kShares : 1;
+    const int64_t shares = Wanted(threads, lines) > 1 ? kShares : 1;
     unit_blocks_ = CeilDiv(blocks, shares);
     shares_ = CeilDiv(blocks, unit_blocks_);
+  }
+
+  // The parts of each of `lines` lines that would suffice for the threads.
+  static int64_t Wanted(int threads, int64_t lines) {
+    return threads > 1 && lines > 0 ? CeilDiv(kLinesOfThread * threads, lines) : 1;
   }
 
   int64_t count() const { return lines_ * shares_; }

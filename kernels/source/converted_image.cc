@@ -28,16 +28,16 @@ ConvertedImage::ConvertedImage(const Window& window, int64_t batch, int64_t chan
       format_(format),
       flip_(FlipRowsFor(isa)),
       repeated_(repeat, isa),
-      image_(window) {}
+      image_(window, pixel_bytes()) {}
 
 // Copying takes little, but the rows of a small image may lie in the caches of the threads that
 // computed them: each fetches its own again where the ranges are small.
-int64_t ConvertedImage::grain() const { return GrainFor(4 * row_bytes()); }
+int64_t ConvertedImage::grain() const { return GrainFor(4 * image_.piece_bytes()); }
 
-void ConvertedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
-                              int64_t end) const {
+void ConvertedImage::Copy(const std::byte* input, std::byte* copy, int64_t begin,
+                          int64_t end) const {
   image_.Make(
-      input, pitch_ * BitWidth(type_) / 8, pitch_ == channels_, copy, pixel_bytes(), begin, end,
+      input, pitch_ * BitWidth(type_) / 8, pitch_ == channels_, copy, begin, end,
       [&](std::byte* to, int64_t pixels) { Fill(to, pixels * channels_ * repeated_.times()); },
       [&](const std::byte* from, std::byte* to, int64_t pixels) {
         Convert(from, to, pixels * channels_);

@@ -41,8 +41,10 @@ class ConvertedImage {
   }
 
   int64_t rows() const { return batch_ * image_.height; }
+  // The pieces of a row: a unit is one of those of all rows.
+  int64_t pieces() const { return image_.pieces; }
   int64_t grain() const;
-  void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
+  void Copy(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
 
  private:
   int64_t value_bytes() const { return format_ == ActivationFormat::kWide ? 2 : 1; }

@@ -22,6 +22,8 @@ struct ReadRows {
     return {y.stride, std::min<int64_t>(y.stride, int64_t{y.filter - 1} * y.dilation + 1)};
   }
 
+  bool Has(int64_t row) const { return row % stride < read; }
+
   // Calls f(first, last) for the runs of such rows in [begin, end), of images of `height` rows.
   template <class F>
   void ForEach(int64_t begin, int64_t end, int64_t height, F f) const {
@@ -35,7 +37,7 @@ struct ReadRows {
   }
 };
 
-// A copy that CopyRows(from, to, begin, end) makes row by row: PaddedImage, ConvertedImage.
+// A copy that Copy(from, to, begin, end) makes by pieces of rows: PaddedImage, ConvertedImage.
 template <class Image>
 class CopiedSource final : public Source {
  public:
@@ -47,19 +49,28 @@ class CopiedSource final : public Source {
   }
   size_t shared_bytes() const override { return image_.bytes(); }
   std::vector<Phase> phases() const override {
-    return {{.units = image_.rows(),
+    return {{.units = image_.rows() * image_.pieces(),
              .grain = image_.grain(),
              .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-               const auto* in = static_cast<const std::byte*>(args.inputs[input_]);
-               rows_.ForEach(begin, end,
-                             image_.image_bytes() / std::max<int64_t>(1, image_.row_bytes()),
-                             [&](int64_t first, int64_t last) {
-                               image_.CopyRows(in, args.shared, first, last);
-                             });
+               CopyRead(static_cast<const std::byte*>(args.inputs[input_]), args.shared, begin,
+                        end);
              }}};
   }
 
  private:
+  // Those of units [begin, end) that are read.
+  void CopyRead(const std::byte* from, std::byte* to, int64_t begin, int64_t end) const {
+    const int64_t height = image_.image_bytes() / std::max<int64_t>(1, image_.row_bytes());
+    if (image_.pieces() == 1) {
+      return rows_.ForEach(begin, end, height, [&](int64_t first, int64_t last) {
+        image_.Copy(from, to, first, last);
+      });
+    }
+    for (int64_t unit = begin; unit < end; ++unit) {
+      if (rows_.Has(unit / image_.pieces() % height)) image_.Copy(from, to, unit, unit + 1);
+    }
+  }
+
   int input_;
   Image image_;
   ReadRows rows_;

@@ -9,16 +9,15 @@ PaddedImage::PaddedImage(const Window& window, int64_t batch, int64_t pixel_byte
                          int64_t pitch_bytes, Isa isa, int fill)
     : needed_(!window.unpadded()),
       batch_(batch),
-      pixel_(pixel_bytes),
       pitch_(pitch_bytes),
       fill_(fill),
       loops_(CopyLoopsFor(isa)),
-      image_(window) {}
+      image_(window, pixel_bytes) {}
 
 void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t begin,
                                 int64_t end) const {
   std::memset(copy + begin * row_bytes(), fill_, (end - begin) * row_bytes());
-  const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * pixel_;
+  const int64_t in_row = image_.input_width * pitch_, inside = image_.inside() * image_.pixel;
   for (int64_t row = begin; row < end;) {
     const int64_t image = row / image_.height, first = row % image_.height;
     const int64_t last = std::min(image_.height, first + end - row);
@@ -26,26 +25,25 @@ void PaddedImage::CopyShortRows(const std::byte* input, std::byte* copy, int64_t
     const int64_t bottom = std::min(last, image_.top + image_.input_height);
     if (top < bottom) {
       loops_.rows(input + (image * image_.input_height + top - image_.top) * in_row,
-                  copy + (row - first + top) * row_bytes() + image_.before() * pixel_,
+                  copy + (row - first + top) * row_bytes() + image_.before() * image_.pixel,
                   {bottom - top, in_row, row_bytes()}, inside);
     }
     row += last - first;
   }
 }
 
-void PaddedImage::CopyRows(const std::byte* input, std::byte* copy, int64_t begin,
-                           int64_t end) const {
+void PaddedImage::Copy(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const {
   // Rows up to this are filled together and copied by one loop: a call for each of their three
   // parts would take longer.
   constexpr int64_t kShortRow = 256;
-  if (pitch_ == pixel_ && row_bytes() <= kShortRow) {
+  if (pitch_ == image_.pixel && row_bytes() <= kShortRow) {
     return CopyShortRows(input, copy, begin, end);
   }
   image_.Make(
-      input, pitch_, pitch_ == pixel_, copy, pixel_, begin, end,
-      [&](std::byte* to, int64_t pixels) { std::memset(to, fill_, pixels * pixel_); },
+      input, pitch_, pitch_ == image_.pixel, copy, begin, end,
+      [&](std::byte* to, int64_t pixels) { std::memset(to, fill_, pixels * image_.pixel); },
       [&](const std::byte* from, std::byte* to, int64_t pixels) {
-        std::memcpy(to, from, pixels * pixel_);
+        std::memcpy(to, from, pixels * image_.pixel);
       });
 }
 

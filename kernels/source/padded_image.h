@@ -20,15 +20,17 @@ class PaddedImage {
 
   bool needed() const { return needed_; }
   // These describe the image that is read.
-  int64_t pixel_bytes() const { return needed_ ? pixel_ : pitch_; }
+  int64_t pixel_bytes() const { return needed_ ? image_.pixel : pitch_; }
   int64_t row_bytes() const { return pixel_bytes() * width(); }
   int64_t image_bytes() const { return row_bytes() * height(); }
 
   // These describe the copy.
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_); }
   int64_t rows() const { return batch_ * height(); }
-  int64_t grain() const { return GrainFor(row_bytes() / 8); }
-  void CopyRows(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
+  // The pieces of a row: a unit is one of those of all rows.
+  int64_t pieces() const { return image_.pieces; }
+  int64_t grain() const { return GrainFor(image_.piece_bytes() / 8); }
+  void Copy(const std::byte* input, std::byte* copy, int64_t begin, int64_t end) const;
 
  private:
   // Dense rows, without a call for each.
@@ -38,7 +40,7 @@ class PaddedImage {
   int64_t width() const { return needed_ ? image_.width : image_.input_width; }
 
   bool needed_;
-  int64_t batch_, pixel_, pitch_;
+  int64_t batch_, pitch_;
   int fill_;
   CopyLoops loops_;
   PaddedRows image_;

@@ -29,7 +29,7 @@ QuantizedImage::QuantizedImage(const Layout& layout, Isa isa)
     : l_(layout),
       functions_(FindShortRowFunctions(isa)),
       repeated_(l_.repeat, isa),
-      groups_(l_.images, l_.height * l_.width, l_.channels, l_.pitch, l_.width) {
+      groups_(l_.images, l_.height * l_.width, l_.channels, l_.pitch) {
   scales_at_ = AlignUp(l_.images * image_bytes() + ConvertedImage::kSlack);
   ranges_at_ = scales_at_ + AlignUp(l_.images * sizeof(RowScale));
 }
@@ -70,12 +70,13 @@ void QuantizedImage::ConvertRows(const float* x, std::byte* shared, int64_t begi
     if (l_.asymmetric) functions_->make_scales(ranges, count, scales);
     for (int64_t i = 0; i < count; ++i) {
       to_scales[row + i] = {scales[i].scale, l_.bytes ? scales[i].offset + 128 : 0};
-      ConvertLine(from + i * l_.pitch, scales[i], shared + (row + i) * pixel_bytes());
+      ConvertPixels(from + i * l_.pitch, 1, scales[i], shared + (row + i) * pixel_bytes());
     }
   }
 }
 
-// A chunk is whole lines. The first one of an image has the padding above, the last one that below.
+// A chunk is a run of pixels. Who has the first one of a line has the padding before it, and above
+// the image; who has the last one has the padding behind.
 void QuantizedImage::Convert(const float* x, std::byte* shared, int64_t unit) const {
   const DynamicScale scale =
       groups_.ScaleOf(functions_->extend_range, x, unit, l_.asymmetric,
@@ -86,22 +87,27 @@ void QuantizedImage::Convert(const float* x, std::byte* shared, int64_t unit) co
                                                                l_.bytes ? scale.offset + 128 : 0};
   }
   const int64_t padded_width = l_.left + l_.width + l_.right;
-  const int64_t first = groups_.FirstRow(unit) / l_.width, last = groups_.LastRow(unit) / l_.width;
-  std::byte* to = shared + image * image_bytes() + (l_.top + first) * row_bytes();
-  const float* from = x + (image * l_.height + first) * l_.width * l_.pitch;
+  const int64_t first = groups_.FirstRow(unit), last = groups_.LastRow(unit);
+  const int64_t line = first / l_.width;
+  int64_t column = first % l_.width;
+  std::byte* to = shared + image * image_bytes() + (l_.top + line) * row_bytes();
   if (first == 0) Fill(to - l_.top * row_bytes(), l_.top * padded_width, scale);
-  for (int64_t line = first; line < last; ++line, from += l_.width * l_.pitch) {
-    to = Fill(to, l_.left, scale);
-    ConvertLine(from, scale, to);
-    to = Fill(to + l_.width * pixel_bytes(), l_.right, scale);
+  if (column > 0) to += (l_.left + column) * pixel_bytes();
+  for (int64_t pixel = first; pixel < last; column = 0) {
+    const int64_t pixels = std::min(l_.width - column, last - pixel);
+    if (column == 0) to = Fill(to, l_.left, scale);
+    ConvertPixels(x + (image * l_.height * l_.width + pixel) * l_.pitch, pixels, scale, to);
+    to += pixels * pixel_bytes();
+    if (column + pixels == l_.width) to = Fill(to, l_.right, scale);
+    pixel += pixels;
   }
-  if (last == l_.height) Fill(to, l_.bottom * padded_width, scale);
+  if (last == l_.height * l_.width) Fill(to, l_.bottom * padded_width, scale);
 }
 
-void QuantizedImage::ConvertLine(const float* from, const DynamicScale& scale,
-                                 std::byte* to) const {
+void QuantizedImage::ConvertPixels(const float* from, int64_t pixels, const DynamicScale& scale,
+                                   std::byte* to) const {
   const bool dense = l_.pitch == l_.channels;
-  const int64_t calls = dense ? 1 : l_.width, n = dense ? l_.width * l_.channels : l_.channels;
+  const int64_t calls = dense ? 1 : pixels, n = dense ? pixels * l_.channels : l_.channels;
   for (int64_t i = 0; i < calls; ++i, from += l_.pitch, to += pixel_bytes()) {
     if (l_.repeat > 1) {
       ConvertRepeated(from, n, scale, reinterpret_cast<uint8_t*>(to));

@@ -54,7 +54,8 @@ class QuantizedImage {
   bool rows_only() const { return image_bytes() == pixel_bytes(); }
   void ConvertRows(const float* x, std::byte* shared, int64_t begin, int64_t end) const;
   void Convert(const float* x, std::byte* shared, int64_t unit) const;
-  void ConvertLine(const float* from, const DynamicScale& scale, std::byte* to) const;
+  void ConvertPixels(const float* from, int64_t pixels, const DynamicScale& scale,
+                     std::byte* to) const;
   void ConvertRepeated(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to) const;
   // Returns what is behind.
   std::byte* Fill(std::byte* to, int64_t pixels, const DynamicScale& scale) const;

@@ -15,8 +15,7 @@ class PaddedVolumes final : public Source {
  public:
   PaddedVolumes(int input, const ProductDescription& d)
       : input_(input),
-        rows_(d.padding),
-        pixel_(d.channels_in * kFloat),
+        rows_(d.padding, d.channels_in * kFloat),
         pitch_(d.pixel_pitch * kFloat),
         volumes_(d.images),
         planes_(d.volume->reach()),
@@ -24,7 +23,7 @@ class PaddedVolumes final : public Source {
         before_(d.volume->before) {}
 
   ImageMemory memory() const override {
-    return {.pixel = pixel_,
+    return {.pixel = rows_.pixel,
             .row = row_bytes(),
             .image = plane_bytes(),
             .dense = true,
@@ -34,35 +33,38 @@ class PaddedVolumes final : public Source {
     return static_cast<size_t>(volumes_ * planes_ * plane_bytes());
   }
   std::vector<Phase> phases() const override {
-    return {{.units = volumes_ * planes_ * rows_.height,
-             .grain = GrainFor(row_bytes() / 8),
+    return {{.units = volumes_ * planes_ * plane_units(),
+             .grain = GrainFor(rows_.piece_bytes() / 8),
              .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-               CopyRows(static_cast<const std::byte*>(args.inputs[input_]), args.shared, begin,
-                        end);
+               Copy(static_cast<const std::byte*>(args.inputs[input_]), args.shared, begin, end);
              }}};
   }
 
  private:
-  int64_t row_bytes() const { return rows_.width * pixel_; }
+  int64_t row_bytes() const { return rows_.width * rows_.pixel; }
   int64_t plane_bytes() const { return rows_.height * row_bytes(); }
+  int64_t plane_units() const { return rows_.height * rows_.pieces; }
 
-  // Rows [begin, end) of all planes, those of padding included.
-  void CopyRows(const std::byte* in, std::byte* copies, int64_t begin, int64_t end) const {
-    const auto fill = [&](std::byte* to, int64_t pixels) { std::memset(to, 0, pixels * pixel_); };
+  // Pieces [begin, end) of the rows of all planes, those of padding included.
+  void Copy(const std::byte* in, std::byte* copies, int64_t begin, int64_t end) const {
+    const auto fill = [&](std::byte* to, int64_t pixels) {
+      std::memset(to, 0, pixels * rows_.pixel);
+    };
     const auto copy = [&](const std::byte* from, std::byte* to, int64_t pixels) {
-      std::memcpy(to, from, pixels * pixel_);
+      std::memcpy(to, from, pixels * rows_.pixel);
     };
     while (begin < end) {
-      const int64_t plane = begin / rows_.height;
-      const int64_t last = std::min(end, (plane + 1) * rows_.height);
+      const int64_t plane = begin / plane_units();
+      const int64_t last = std::min(end, (plane + 1) * plane_units());
       const int64_t z = plane % planes_ - before_;
       if (z < 0 || z >= input_planes_) {
-        fill(copies + begin * row_bytes(), (last - begin) * rows_.width);
+        const int64_t first = rows_.FirstPixel(begin);
+        fill(copies + first * rows_.pixel, rows_.FirstPixel(last) - first);
       } else {
         // PaddedRows counts the rows of the input's planes.
         const int64_t padding = plane - (plane / planes_ * input_planes_ + z);
-        rows_.Make(in, pitch_, pitch_ == pixel_, copies + padding * plane_bytes(), pixel_,
-                   begin - padding * rows_.height, last - padding * rows_.height, fill, copy);
+        rows_.Make(in, pitch_, pitch_ == rows_.pixel, copies + padding * plane_bytes(),
+                   begin - padding * plane_units(), last - padding * plane_units(), fill, copy);
       }
       begin = last;
     }
@@ -70,7 +72,7 @@ class PaddedVolumes final : public Source {
 
   int input_;
   PaddedRows rows_;
-  int64_t pixel_, pitch_;  // bytes
+  int64_t pitch_;  // bytes
   int64_t volumes_, planes_, input_planes_, before_;
 };
 

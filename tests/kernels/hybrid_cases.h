@@ -109,14 +109,17 @@ inline OpTester RandomHybridDepthwise(Random& random, int32_t multiplier) {
   const int32_t in = random.Int(1, 150);
   params.depth_multiplier = multiplier;
   const int32_t size = random.Pick({9, 9, 23});
-  tester.Input(RandomFloats(random,
-                            {static_cast<int32_t>(random.Int(1, 3)),
-                             size > 9 ? size : static_cast<int32_t>(random.Int(9, size)), size, in},
-                            true));
-  tester.Constant(RandomWeights(random, DataType::kInt8,
-                                {1, size > 9 ? 11 : static_cast<int32_t>(random.Int(1, 5)),
-                                 static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
-                                in * multiplier, true));
+  int32_t height = size > 9 ? size : static_cast<int32_t>(random.Int(9, size)), width = size;
+  int32_t filter = size > 9 ? 11 : static_cast<int32_t>(random.Int(1, 5));
+  if (random.Chance(0.15)) {  // a long line, which threads share in parts
+    height = filter = 1;
+    width = static_cast<int32_t>(random.Int(60, 400));
+  }
+  tester.Input(
+      RandomFloats(random, {static_cast<int32_t>(random.Int(1, 3)), height, width, in}, true));
+  tester.Constant(RandomWeights(
+      random, DataType::kInt8, {1, filter, static_cast<int32_t>(random.Int(1, 4)), in * multiplier},
+      in * multiplier, true));
   AddFloatBias(random, tester, in * multiplier);
   return tester;
 }

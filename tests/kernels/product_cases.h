@@ -123,10 +123,13 @@ inline OpTester RandomDepthwiseConv2D(Random& random, const ProductCases& cases)
   const auto n = static_cast<int32_t>(random.Int(1, 3));
   auto h = static_cast<int32_t>(random.Int(least, 19));
   auto w = static_cast<int32_t>(random.Int(least, 30));
-  // Long filters, and images of one column.
-  const int64_t kind = random.Int(0, 9);
+  // Long filters, images of one column, and long ones of one line, which threads share in parts.
+  const int64_t kind = random.Int(0, 11);
+  const auto length = static_cast<int32_t>(random.Int(60, 400));
   if (kind == 0) filter_w = 20, w = 41;
   if (kind == 1) filter_w = 1, w = 1, filter_h = 20, h = 41;
+  if (kind == 2) filter_h = 1, h = 1, w = length;
+  if (kind == 3) filter_h = filter_w, filter_w = 1, w = 1, h = length;
   tester.Input(RandomFloats(random, {n, h, w, channels}, RandomPitch(random, channels)));
   AddWeights(tester, random, {1, filter_h, filter_w, channels_out}, channels_out, cases);
   return tester;

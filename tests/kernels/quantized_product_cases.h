@@ -186,10 +186,11 @@ inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductC
   auto filter_w = static_cast<int32_t>(random.Int(1, 6));
   Shape image = {static_cast<int32_t>(random.Int(1, 2)), static_cast<int32_t>(random.Int(11, 17)),
                  static_cast<int32_t>(random.Int(11, 30)), channels};
-  // Filters as those of audio have them, up to 20 taps long, which a dilation of 2 makes 39; and
-  // images of one column.
+  // Filters as those of audio have them, up to 20 taps long, which a dilation of 2 makes 39; images
+  // of one column; and long ones of one line, which threads share in parts.
   const auto length = static_cast<int32_t>(random.Int(7, 20));
-  switch (random.Int(0, 9)) {
+  const auto line = static_cast<int32_t>(random.Int(60, 400));
+  switch (random.Int(0, 11)) {
     case 0:
       filter_h = length, image = {1, static_cast<int32_t>(random.Int(39, 45)), 11, channels};
       break;
@@ -200,6 +201,8 @@ inline OpTester RandomQuantizedDepthwise(Random& random, const QuantizedProductC
       filter_h = length, filter_w = 1;
       image = {2, static_cast<int32_t>(random.Int(39, 45)), 1, channels};
       break;
+    case 3: filter_h = 1, image = {image[0], 1, line, channels}; break;
+    case 4: filter_w = 1, image = {image[0], line, 1, channels}; break;
     default: break;
   }
   const QuantizedCase c = RandomQuantizedCase(random, cases.types, int64_t{filter_h} * filter_w);

@@ -53,8 +53,20 @@ TEST(ThreadChoice, TriesQuarters) {
 
 TEST(ThreadChoice, LongRunsTakeAll) {
   ThreadChoice choice;
-  const auto counts = Play(choice, 2, 5000, [](int threads) { return threads == 2 ? 200 : 100; });
+  const auto counts = Play(choice, 2, 5000, [](int threads) { return threads == 2 ? 2000 : 100; });
   EXPECT_EQ(counts, (std::map<int, int>{{2, 5000}}));
+}
+
+TEST(ThreadChoice, LongRunsOfManyThreadsTakeAll) {
+  ThreadChoice choice;
+  const auto counts = Play(choice, 32, 5000, [](int threads) { return threads == 32 ? 200 : 100; });
+  EXPECT_EQ(counts, (std::map<int, int>{{32, 5000}}));
+}
+
+TEST(ThreadChoice, TriesFewerOfTwoThreadsInLongRuns) {
+  ThreadChoice choice;
+  const auto counts = Play(choice, 2, 1000, [](int threads) { return threads == 2 ? 1230 : 900; });
+  EXPECT_EQ(counts, (std::map<int, int>{{1, 988}, {2, 12}}));
 }
 
 TEST(ThreadChoice, GoesOnWhereFewerThreadsTakeLong) {
