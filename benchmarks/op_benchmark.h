@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "kernels/operator.h"
-#include "tools/common/machine_peak.h"
+#include "tools/measure/machine_peak.h"
 #ifdef FUSELITE_HAS_JIT
 #include "jit/candidates.h"
 #endif

@@ -6,8 +6,8 @@
 
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/target.h"
-#include "tools/common/image.h"
-#include "tools/common/npy.h"
+#include "tools/inputs/image.h"
+#include "tools/inputs/npy.h"
 
 namespace fuselite::fuzz {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "tests/fuzz/random_operation.h"
 #include "tests/fuzz/text_phrases.h"
-#include "tools/common/npy.h"
+#include "tools/inputs/npy.h"
 
 namespace kernels = fuselite::kernels;
 namespace tflite = fuselite::tflite;

@@ -1,4 +1,4 @@
-#include "tools/common/image.h"
+#include "tools/inputs/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

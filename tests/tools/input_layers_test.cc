@@ -1,4 +1,4 @@
-#include "tools/common/input_layers.h"
+#include "tools/inputs/input_layers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

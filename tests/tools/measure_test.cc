@@ -1,4 +1,4 @@
-#include "tools/common/measure.h"
+#include "tools/measure/measure.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <sstream>
 #include <thread>
 
-#include "tools/common/op_profile.h"
-#include "tools/common/statistics.h"
+#include "tools/measure/op_profile.h"
+#include "tools/measure/statistics.h"
 
 namespace fuselite::tools {
 namespace {

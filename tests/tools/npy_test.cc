@@ -1,4 +1,4 @@
-#include "tools/common/npy.h"
+#include "tools/inputs/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

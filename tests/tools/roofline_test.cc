@@ -1,12 +1,12 @@
-#include "tools/common/roofline.h"
+#include "tools/measure/roofline.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <sstream>
 
-#include "tools/common/machine_peak.h"
 #include "tools/common/session.h"
+#include "tools/measure/machine_peak.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

@@ -1,4 +1,4 @@
-#include "tools/common/tensors.h"
+#include "tools/inputs/tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 
 #include "tests/kernels/random.h"
 #include "tools/common/session.h"
-#include "tools/common/tensors.h"
+#include "tools/inputs/tensors.h"
 
 namespace fuselite::tools {
 namespace {

@@ -16,13 +16,13 @@
 #include "runtime/support/write_file.h"
 #include "tools/commands/benchmark_flags.h"
 #include "tools/commands/commands.h"
-#include "tools/common/files.h"
-#include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
-#include "tools/common/roofline.h"
 #include "tools/common/session.h"
-#include "tools/common/statistics.h"
-#include "tools/common/tensors.h"
+#include "tools/inputs/files.h"
+#include "tools/inputs/tensors.h"
+#include "tools/measure/op_profile.h"
+#include "tools/measure/roofline.h"
+#include "tools/measure/statistics.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

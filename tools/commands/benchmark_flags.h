@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/common/input_layers.h"
-#include "tools/common/measure.h"
 #include "tools/common/session.h"
+#include "tools/inputs/input_layers.h"
+#include "tools/measure/measure.h"
 
 namespace CLI {
 class App;

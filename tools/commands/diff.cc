@@ -13,8 +13,8 @@
 #include "tools/commands/commands.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
-#include "tools/common/tensors.h"
 #include "tools/common/validators.h"
+#include "tools/inputs/tensors.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

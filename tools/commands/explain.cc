@@ -8,12 +8,12 @@
 #include "runtime/support/write_file.h"
 #include "runtime/tflite/builtin_codes.h"
 #include "tools/commands/commands.h"
-#include "tools/common/files.h"
-#include "tools/common/graph_html.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
-#include "tools/common/tensors.h"
 #include "tools/common/validators.h"
+#include "tools/graph/graph_html.h"
+#include "tools/inputs/files.h"
+#include "tools/inputs/tensors.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

@@ -6,13 +6,13 @@
 #include "runtime/support/text_table.h"
 #include "runtime/support/write_file.h"
 #include "tools/commands/commands.h"
-#include "tools/common/chrome_trace.h"
-#include "tools/common/files.h"
-#include "tools/common/op_profile.h"
 #include "tools/common/progress.h"
 #include "tools/common/session.h"
-#include "tools/common/tensors.h"
 #include "tools/common/validators.h"
+#include "tools/inputs/files.h"
+#include "tools/inputs/tensors.h"
+#include "tools/measure/chrome_trace.h"
+#include "tools/measure/op_profile.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

@@ -9,8 +9,8 @@
 #include "runtime/support/text_table.h"
 #include "tools/commands/commands.h"
 #include "tools/common/session.h"
-#include "tools/common/tensors.h"
 #include "tools/common/validators.h"
+#include "tools/inputs/tensors.h"
 #include "tools/zoo/zoo.h"
 
 namespace fuselite::tools {

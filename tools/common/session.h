@@ -9,8 +9,8 @@
 #include "interpreter/interpreter.h"
 #include "partitioner/delegate.h"
 #include "runtime/support/status.h"
-#include "tools/common/inputs.h"
 #include "tools/delegates/delegate_provider.h"
+#include "tools/inputs/inputs.h"
 
 namespace CLI {
 class App;

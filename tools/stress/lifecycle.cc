@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "tools/common/measure.h"
+#include "tools/measure/measure.h"
 #include "tools/stress/scenario.h"
 
 namespace fuselite::tools {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "runtime/tflite/builtin_codes.h"
-#include "tools/common/tensors.h"
+#include "tools/inputs/tensors.h"
 
 namespace fuselite::tools {
 namespace {

@@ -12,7 +12,7 @@
 #include "interpreter/interpreter.h"
 #include "kernels/numbers/short_floats.h"
 #include "kernels/shape_rules.h"
-#include "tools/common/tensors.h"
+#include "tools/inputs/tensors.h"
 
 namespace fuselite::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/common/files.h"
+#include "tools/inputs/files.h"
 
 #include <filesystem>
 #include <map>

@@ -1,4 +1,4 @@
-#include "tools/common/npy.h"
+#include "tools/inputs/npy.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 
 #include "runtime/support/printable.h"
 #include "runtime/support/write_file.h"
-#include "tools/common/files.h"
+#include "tools/inputs/files.h"
 
 namespace fuselite::tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/support/status.h"
-#include "tools/common/npy.h"
+#include "tools/inputs/npy.h"
 
 namespace fuselite::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/common/measure.h"
+#include "tools/measure/measure.h"
 
 #include <sys/resource.h>
 #include <unistd.h>

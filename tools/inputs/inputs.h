@@ -6,8 +6,8 @@
 
 #include "interpreter/interpreter.h"
 #include "runtime/support/status.h"
-#include "tools/common/input_layers.h"
-#include "tools/common/npy.h"
+#include "tools/inputs/input_layers.h"
+#include "tools/inputs/npy.h"
 
 namespace fuselite::tools {
 
@@ -20,7 +20,7 @@ inline constexpr const char* kInputHelp =
 
 // The flags' values: of the --input_layer family, and of --input. "FILE" is for the next input,
 // "NAME=FILE" for the one of that name (a tensor's, or an input's of the signature); files are .npy
-// or images (tools/common/image.h).
+// or images (tools/inputs/image.h).
 struct InputRequest {
   std::vector<InputLayer> layers{};
   std::vector<std::string> files{};

@@ -1,4 +1,4 @@
-#include "tools/common/graph_html.h"
+#include "tools/graph/graph_html.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/support/is_index.h"
-#include "tools/common/graph_html_page.h"
+#include "tools/graph/graph_html_page.h"
 
 namespace fuselite::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/common/chrome_trace.h"
+#include "tools/measure/chrome_trace.h"
 
 #include <algorithm>
 #include <limits>

@@ -7,7 +7,7 @@
 #include "interpreter/interpreter.h"
 #include "kernels/candidate.h"
 #include "runtime/support/status.h"
-#include "tools/common/npy.h"
+#include "tools/inputs/npy.h"
 
 namespace fuselite::tools {
 

@@ -1,4 +1,4 @@
-#include "tools/common/image.h"
+#include "tools/inputs/image.h"
 
 #include <algorithm>
 #include <array>
@@ -14,7 +14,7 @@
 
 #include "kernels/resize/resize.h"
 #include "runtime/support/printable.h"
-#include "tools/common/files.h"
+#include "tools/inputs/files.h"
 
 // The decoder reads tables that a file uses and does not have: it shall find zeros there, and not
 // what the memory held before. Its assertions are about files, too, which must end no process.

@@ -1,4 +1,4 @@
-#include "tools/common/machine_peak.h"
+#include "tools/measure/machine_peak.h"
 
 #include <algorithm>
 #include <atomic>

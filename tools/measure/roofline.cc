@@ -1,4 +1,4 @@
-#include "tools/common/roofline.h"
+#include "tools/measure/roofline.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include "kernels/operator.h"
 #include "runtime/cpu/cpu.h"
 #include "runtime/support/text_table.h"
-#include "tools/common/machine_peak.h"
+#include "tools/measure/machine_peak.h"
 
 namespace fuselite::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/common/inputs.h"
+#include "tools/inputs/inputs.h"
 
 #include <algorithm>
 #include <cstring>
@@ -10,9 +10,9 @@
 
 #include "runtime/support/status_join.h"
 #include "runtime/support/text_table.h"
-#include "tools/common/files.h"
-#include "tools/common/image.h"
-#include "tools/common/tensors.h"
+#include "tools/inputs/files.h"
+#include "tools/inputs/image.h"
+#include "tools/inputs/tensors.h"
 
 namespace fuselite::tools {
 namespace {

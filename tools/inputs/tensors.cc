@@ -1,4 +1,4 @@
-#include "tools/common/tensors.h"
+#include "tools/inputs/tensors.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <random>
 #include <span>
 
-#include "tools/common/inputs.h"
+#include "tools/inputs/inputs.h"
 
 namespace fuselite::tools {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/common/op_profile.h"
+#include "tools/measure/op_profile.h"
 
 #include <algorithm>
 #include <map>

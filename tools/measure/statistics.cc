@@ -1,4 +1,4 @@
-#include "tools/common/statistics.h"
+#include "tools/measure/statistics.h"
 
 #include <algorithm>
 #include <cmath>
