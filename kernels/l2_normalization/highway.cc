@@ -21,6 +21,14 @@ HWY_BEFORE_NAMESPACE();
 namespace fuselite::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
+// A row of up to the lanes of `D` is loaded once, for its sum and for what becomes of it.
+template <class D>
+HWY_INLINE void ShortRow(D d, const float* in, float* out, size_t n) {
+  const auto x = LoadPartial(d, in, n);
+  const auto norm = hn::Max(hn::Sqrt(hn::SumOfLanes(d, hn::Mul(x, x))), hn::Set(d, 1e-6f));
+  StorePartial(hn::Div(x, norm), d, out, n);
+}
+
 void L2NormalizationRow(const float* in, float* out, size_t n) {
   const hn::ScalableTag<float> d;
   if (n <= 4) {  // by vectors one takes as long as four of these
@@ -30,6 +38,8 @@ void L2NormalizationRow(const float* in, float* out, size_t n) {
     for (size_t i = 0; i < n; ++i) out[i] = in[i] / norm;
     return;
   }
+  const hn::CappedTag<float, 8> narrow;
+  if (n <= hn::Lanes(narrow)) return ShortRow(narrow, in, out, n);
   const float sum = RowSum(in, n, [](auto x) HWY_ATTR { return hn::Mul(x, x); });
   const auto norm = hn::Set(d, std::max(std::sqrt(sum), 1e-6f));
   RowMap(in, out, n, [&](auto x) HWY_ATTR { return hn::Div(x, norm); });

@@ -206,7 +206,7 @@ Result<std::unique_ptr<Kernel>> BuildPoolHighway(const OpDescription& op,
   if (auto columns = BuildPoolColumns(op, context); columns.ok()) return columns;
   if (auto rows = BuildPoolRows(op, context); rows.ok()) return rows;
   if (op.inputs[0].type != DataType::kFloat32) return BuildIntegerPoolHighway(op, context);
-  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePoolAlongLines(op));
   Work work = WorkOf(shape);
   FUSELITE_ASSIGN_OR_RETURN(auto* const pixels_function, kPoolPixels.Require(context.isa));
   const int64_t pitch = op.inputs[0].pitch();

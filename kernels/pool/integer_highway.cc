@@ -179,7 +179,7 @@ Result<std::unique_ptr<Kernel>> BuildIntegerPoolHighway(const OpDescription& op,
                                                         const BuildContext& context) {
   constexpr auto kPixelsFunction = FUSELITE_SIMD_TABLE(PixelsFunction);
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPixelsFunction.Require(context.isa));
-  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePoolAlongLines(op));
   const DataType type = op.inputs[0].type;
   const bool is_max = PoolKindOf(*op.op) == PoolKind::kMax;
   const int32_t taps = shape.window.taps();

@@ -4,6 +4,7 @@
 
 #include "kernels/check_tail.h"
 #include "kernels/numbers/quantization.h"
+#include "kernels/rows/along_one_line.h"
 #include "kernels/shape_rules.h"
 #include "runtime/tflite/abi.h"
 
@@ -124,6 +125,12 @@ Result<PoolShape> ResolvePool(const OpDescription& op) {
     return Unsupported("a window of ", params.filter_height, " x ", params.filter_width,
                        " is too large");
   }
+  return shape;
+}
+
+Result<PoolShape> ResolvePoolAlongLines(const OpDescription& op) {
+  FUSELITE_ASSIGN_OR_RETURN(PoolShape shape, ResolvePool(op));
+  shape.window = WholeRowsAlongOneLine(shape.window);
   return shape;
 }
 

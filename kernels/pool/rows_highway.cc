@@ -272,8 +272,10 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   // a row has so few that starting its loops takes longer than they do.
   constexpr int64_t kMostBytes = 160, kMostBytesApart = 31;
   constexpr int32_t kFewOutputs = 4;
+  // Longer rows leave the caches between the passes over them, and threads share no row.
+  constexpr int64_t kMostRowBytes = 64 << 10;
   FUSELITE_ASSIGN_OR_RETURN(auto* const function_for, kPoolRow.Require(context.isa));
-  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePool(op));
+  FUSELITE_ASSIGN_OR_RETURN(const PoolShape shape, ResolvePoolAlongLines(op));
   const DataType type = op.inputs[0].type;
   const int64_t bytes = BitWidth(type) / 8;
   const PoolKind kind = PoolKindOf(*op.op);
@@ -284,6 +286,8 @@ Result<std::unique_ptr<Kernel>> BuildPoolRows(const OpDescription& op,
   if (!one_tap && shape.channels * bytes > (apart ? kMostBytesApart : kMostBytes)) {
     return Unsupported(shape.channels, " channels");
   }
+  const int64_t row_bytes = int64_t{shape.window.x.input} * shape.channels * bytes;
+  if (!one_tap && row_bytes > kMostRowBytes) return Unsupported("rows of ", row_bytes, " bytes");
   if (!op.tail.empty() || !IsDense(op.inputs[0]) || !IsDense(op.outputs[0])) {
     return Unsupported("does not take a tail or pitched rows");
   }

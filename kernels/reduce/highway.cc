@@ -120,6 +120,11 @@ void ReduceLanesOf(const ReducePlan& plan, const In* in, float* out, size_t n) {
   const size_t lanes = hn::Lanes(D());
   size_t c = 0;
   for (; c + 8 * lanes <= n; c += 8 * lanes) ReduceVectors<kKind, 8>(plan, in + c, out + c, 0);
+  for (; c + 4 * lanes <= n; c += 4 * lanes) ReduceVectors<kKind, 4>(plan, in + c, out + c, 0);
+  if (c + 2 * lanes <= n) {
+    ReduceVectors<kKind, 2>(plan, in + c, out + c, 0);
+    c += 2 * lanes;
+  }
   for (; c + lanes <= n; c += lanes) ReduceVectors<kKind, 1>(plan, in + c, out + c, 0);
   if (c < n) ReduceVectors<kKind, 0>(plan, in + c, out + c, n - c);
 }

@@ -1,5 +1,6 @@
 // Bilinear interpolation in float with the reference's products and sums, in its order.
 #include "kernels/make_kernel.h"
+#include "kernels/resize/column_pieces.h"
 #include "kernels/resize/resize.h"
 #include "runtime/memory/aligned_buffer.h"
 
@@ -16,15 +17,16 @@
 #define FUSELITE_KERNELS_RESIZE_ROW_H_
 namespace fuselite::kernels {
 
-// The pixels left and right of an output pixel, in elements from the row's beginning, and their
-// weights.
+// The pixels left and right of an output pixel, in elements from the first one that its piece of
+// the row reads, and their weights.
 struct ColumnTap {
   int64_t left, right;
   float left_weight, right_weight;
 };
 
-// One row of output pixels from two rows of input pixels; pitches count elements. The products
-// hold in_w * channels floats and a vector more each; without them they are made of each pixel.
+// A piece of a row of output pixels from pieces of two rows of input pixels; pitches count
+// elements. The products hold in_w * channels floats and a vector more each; without them they are
+// made of each pixel.
 struct ResizeRow {
   const void* top;
   const void* bottom;
@@ -33,7 +35,7 @@ struct ResizeRow {
   float* bottom_products;
   int64_t in_w, channels;
   int64_t in_pitch, out_pitch;
-  bool whole_rows;  // the products of whole rows come first; columns are those of the products
+  bool whole_rows;  // the products of all pixels come first; columns are those of the products
 
   int64_t column_pitch() const { return whole_rows ? channels : in_pitch; }
 };
@@ -195,13 +197,27 @@ bool TakesWholeRows(int64_t in_w, int64_t out_w, int64_t channels, bool floats) 
   return channels <= 8 ? in_w * channels <= (floats ? 6 : 12) * out_w : in_w < out_w;
 }
 
-std::vector<ColumnTap> ColumnTaps(const std::vector<Tap>& taps, int64_t pitch) {
+// Two rows of products stay in L2, beside what is read and written. Longer ones are cut into pieces
+// that stay in L1; of a few columns at least, as neighbours read a column of each other's.
+constexpr int64_t kWholeRowBytes = 64 << 10, kPieceBytes = 16 << 10, kLeastColumns = 4;
+
+std::vector<ColumnPiece> CutRows(const std::vector<Tap>& taps, int64_t in_w, int64_t channels) {
+  const int64_t pixel = channels * int64_t{sizeof(float)};
+  const bool whole = in_w * pixel <= kWholeRowBytes;
+  const int64_t piece = std::max(kPieceBytes, kLeastColumns * pixel);
+  return ColumnPieces(taps, pixel, whole ? kWholeRowBytes : piece);
+}
+
+std::vector<ColumnTap> ColumnTaps(const std::vector<Tap>& taps,
+                                  const std::vector<ColumnPiece>& pieces, int64_t pitch) {
   std::vector<ColumnTap> columns;
-  for (const Tap& tap : taps) {
-    columns.push_back({.left = tap.low * pitch,
-                       .right = tap.high * pitch,
-                       .left_weight = 1 - tap.t,
-                       .right_weight = tap.t});
+  for (const ColumnPiece& piece : pieces) {
+    for (int64_t x = piece.first; x < piece.end; ++x) {
+      columns.push_back({.left = (taps[x].low - piece.in_first) * pitch,
+                         .right = (taps[x].high - piece.in_first) * pitch,
+                         .left_weight = 1 - taps[x].t,
+                         .right_weight = taps[x].t});
+    }
   }
   return columns;
 }
@@ -225,13 +241,20 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
   const int64_t in_row = in.shape[2] * in.pitch() * element;
   const int64_t out_row = out.shape[2] * out.pitch() * element;
   const int64_t channels = out.shape[3];
-  const size_t products = AlignUp(in.shape[2] * channels * sizeof(float) + kAlignment);
+  const std::vector<Tap> taps = BilinearTaps(in.shape[2], out.shape[2], params);
+  const std::vector<ColumnPiece> pieces = CutRows(taps, in.shape[2], channels);
+  int64_t most_columns = 0, most_read = 0;
+  for (const ColumnPiece& piece : pieces) {
+    most_columns = std::max(most_columns, piece.columns());
+    most_read = std::max(most_read, piece.in_columns());
+  }
+  const size_t products = AlignUp(most_read * channels * sizeof(float) + kAlignment);
   const ResizeRow row{.top = nullptr,
                       .bottom = nullptr,
                       .out = nullptr,
                       .top_products = nullptr,
                       .bottom_products = nullptr,
-                      .in_w = in.shape[2],
+                      .in_w = 0,
                       .channels = channels,
                       .in_pitch = in.pitch(),
                       .out_pitch = out.pitch(),
@@ -239,24 +262,37 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearHighway(const OpDescription& 
                                                    in.type == DataType::kFloat32)};
   return MakeKernel(
       "resize_bilinear " + std::string(DataTypeName(in.type)) + " " + SimdName(context.isa),
-      {.units = channels ? int64_t{out.shape[0]} * out.shape[1] : 0,
-       .grain = GrainFor(int64_t{out.shape[2]} * channels),
+      {.units = channels ? out.shape[0] * int64_t{out.shape[1]} * std::ssize(pieces) : 0,
+       .grain = GrainFor(most_columns * channels),
        .scratch_bytes = 2 * products},
       [=, in_h = in.shape[1], out_h = out.shape[1],
        ys = BilinearTaps(in.shape[1], out.shape[1], params),
-       xs = ColumnTaps(BilinearTaps(in.shape[2], out.shape[2], params), row.column_pitch())](
-          const KernelArgs& args, int64_t begin, int64_t end) {
+       xs = ColumnTaps(taps, pieces, row.column_pitch())](const KernelArgs& args, int64_t begin,
+                                                          int64_t end) {
         const auto* from = static_cast<const std::byte*>(args.inputs[0]);
         ResizeRow r = row;
         r.top_products = reinterpret_cast<float*>(args.scratch);
         r.bottom_products = reinterpret_cast<float*>(args.scratch + products);
-        for (int64_t i = begin; i < end; ++i) {
-          const Tap& y = ys[i % out_h];
-          const std::byte* image = from + i / out_h * in_h * in_row;
-          r.top = image + y.low * in_row;
-          r.bottom = image + y.high * in_row;
-          r.out = static_cast<std::byte*>(args.outputs[0]) + i * out_row;
-          function(r, y, xs.data(), static_cast<int64_t>(xs.size()));
+        const int64_t of_row = std::ssize(pieces);
+        int64_t i = begin / of_row, p = begin % of_row;  // a row of the output, a piece of it
+        int64_t image = i / out_h, y_out = i % out_h;
+        for (int64_t unit = begin; unit < end; ++unit) {
+          const ColumnPiece& piece = pieces[p];
+          const Tap& y = ys[y_out];
+          const std::byte* first =
+              from + image * in_h * in_row + piece.in_first * r.in_pitch * element;
+          r.top = first + y.low * in_row;
+          r.bottom = first + y.high * in_row;
+          r.in_w = piece.in_columns();
+          r.out = static_cast<std::byte*>(args.outputs[0]) + i * out_row +
+                  piece.first * r.out_pitch * element;
+          function(r, y, xs.data() + piece.first, piece.columns());
+          if (++p < of_row) continue;
+          p = 0;
+          ++i;
+          if (++y_out < out_h) continue;
+          y_out = 0;
+          ++image;
         }
       });
 }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "kernels/make_kernel.h"
+#include "kernels/resize/column_pieces.h"
 #include "kernels/resize/resize.h"
 #include "runtime/memory/aligned_buffer.h"
 
@@ -162,7 +163,11 @@ std::optional<std::vector<FixedTap>> ExactTaps(const std::vector<FixedTap>& taps
   return result;
 }
 
-// An operation as the passes see it.
+// Images of fewer rows have them cut into pieces of so many bytes of lanes, for threads to share.
+// Of more rows whole ones are stretched, each of which serves two rows of the output and more.
+constexpr int64_t kManyRows = 32, kPieceBytes = 16 << 10;
+
+// An operation as the passes see it. Columns of taps are counted within their piece.
 struct Plan : ResizeShape {
   Plan(const OpDescription& op, bool is_narrow, std::vector<FixedTap> y, std::vector<FixedTap> x)
       : ResizeShape(op),
@@ -170,19 +175,33 @@ struct Plan : ResizeShape {
         xs(std::move(x)),
         value_bytes(BitWidth(op.inputs[0].type) / 8),
         lane_bytes(is_narrow ? 2 : 4),
-        row_bytes(AlignUp(out_w * channels * lane_bytes + kAlignment)),
-        wide_bytes(AlignUp(in_w * channels * lane_bytes + kAlignment)) {}
+        pieces(
+            ColumnPieces(xs, channels * lane_bytes, rows < kManyRows ? kPieceBytes : INT64_MAX)) {
+    for (const ColumnPiece& piece : pieces) {
+      row_bytes = std::max(row_bytes, LaneBytes(piece.columns()));
+      wide_bytes = std::max(wide_bytes, LaneBytes(piece.in_columns()));
+      for (int64_t x = piece.first; x < piece.end; ++x) {
+        xs[x].low -= static_cast<int32_t>(piece.in_first);
+        xs[x].high -= static_cast<int32_t>(piece.in_first);
+      }
+    }
+  }
+  size_t LaneBytes(int64_t columns) const {
+    return AlignUp(columns * channels * lane_bytes + kAlignment);
+  }
 
   std::vector<FixedTap> ys, xs;
   int64_t value_bytes, lane_bytes;
-  size_t row_bytes, wide_bytes;  // of a stretched row, of an input row in lanes
+  std::vector<ColumnPiece> pieces;
+  size_t row_bytes = 0, wide_bytes = 0;  // of a stretched row, of an input row in lanes
 };
 
-// The stretched rows of an input, the last even and the last odd one.
+// The stretched rows of a piece of the input, the last even and the last odd one.
 class StretchedRows {
  public:
-  StretchedRows(const Plan& plan, const SeparablePasses& passes, const KernelArgs& args)
-      : plan_(plan), passes_(passes), args_(args) {}
+  StretchedRows(const Plan& plan, const ColumnPiece& piece, const SeparablePasses& passes,
+                const KernelArgs& args)
+      : plan_(plan), piece_(piece), passes_(passes), args_(args) {}
 
   // Row `row` of all images'.
   const std::byte* Get(int64_t row) {
@@ -190,9 +209,10 @@ class StretchedRows {
     std::byte* const to = args_.scratch + slot * plan_.row_bytes;
     if (held_[slot] != row) {
       const auto* in = static_cast<const std::byte*>(args_.inputs[0]);
-      passes_.stretch(in + row * plan_.in_w * plan_.in_pitch * plan_.value_bytes, plan_.in_w,
+      const int64_t pixel = row * plan_.in_w + piece_.in_first;
+      passes_.stretch(in + pixel * plan_.in_pitch * plan_.value_bytes, piece_.in_columns(),
                       plan_.in_pitch, plan_.channels, args_.scratch + 2 * plan_.row_bytes,
-                      plan_.xs.data(), plan_.out_w, to);
+                      plan_.xs.data() + piece_.first, piece_.columns(), to);
       held_[slot] = row;
     }
     return to;
@@ -200,28 +220,42 @@ class StretchedRows {
 
  private:
   const Plan& plan_;
+  const ColumnPiece& piece_;
   const SeparablePasses& passes_;
   const KernelArgs& args_;
   int64_t held_[2] = {-1, -1};
 };
 
-void RunRows(const Plan& plan, const SeparablePasses& passes, const KernelArgs& args, int64_t begin,
-             int64_t end) {
-  StretchedRows rows(plan, passes, args);
+// Rows [begin, end) of a piece's columns.
+void RunRows(const Plan& plan, const ColumnPiece& piece, const SeparablePasses& passes,
+             const KernelArgs& args, int64_t begin, int64_t end) {
+  StretchedRows rows(plan, piece, passes, args);
   const bool dense = plan.out_pitch == plan.channels;
-  const int64_t runs = dense ? 1 : plan.out_w;
-  const int64_t run = dense ? plan.out_w * plan.channels : plan.channels;
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const FixedTap& y = plan.ys[unit % plan.out_h];
-    const int64_t image = unit / plan.out_h * plan.in_h;
+  const int64_t runs = dense ? 1 : piece.columns();
+  const int64_t run = dense ? piece.columns() * plan.channels : plan.channels;
+  for (int64_t row = begin; row < end; ++row) {
+    const FixedTap& y = plan.ys[row % plan.out_h];
+    const int64_t image = row / plan.out_h * plan.in_h;
     const std::byte* top = rows.Get(image + y.low);
     const std::byte* bottom = rows.Get(image + y.high);
     const int64_t pixel_bytes = plan.out_pitch * plan.value_bytes;
-    auto* out = static_cast<std::byte*>(args.outputs[0]) + unit * plan.out_w * pixel_bytes;
+    auto* out =
+        static_cast<std::byte*>(args.outputs[0]) + (row * plan.out_w + piece.first) * pixel_bytes;
     for (int64_t i = 0; i < runs; ++i) {
       const int64_t at = i * run * plan.lane_bytes;
       passes.blend(top + at, bottom + at, y.t, run, out + i * pixel_bytes);
     }
+  }
+}
+
+// Units are the rows of the first piece, then those of the next one.
+void RunUnits(const Plan& plan, const SeparablePasses& passes, const KernelArgs& args,
+              int64_t begin, int64_t end) {
+  while (begin < end) {
+    const int64_t piece = begin / plan.rows, first = piece * plan.rows;
+    const int64_t last = std::min(end, first + plan.rows);
+    RunRows(plan, plan.pieces[piece], passes, args, begin - first, last - first);
+    begin = last;
   }
 }
 
@@ -261,15 +295,16 @@ Result<std::unique_ptr<Kernel>> BuildResizeBilinearSeparable(const OpDescription
   if (!plan) plan = plan_of(false);
   if (!plan) return Unsupported("a weight of uint8 pixels is not a multiple of 1/128");
   FUSELITE_ASSIGN_OR_RETURN(auto* const passes_of, (narrow ? kNarrow : kWide).Require(context.isa));
-  const Work work{.units = plan->rows,
-                  .grain = GrainFor(plan->out_w * plan->channels),
+  const auto pieces = std::ssize(plan->pieces);
+  const Work work{.units = plan->rows * pieces,
+                  .grain = GrainFor(plan->out_w * plan->channels / std::max<int64_t>(1, pieces)),
                   .scratch_bytes = 2 * plan->row_bytes + plan->wide_bytes};
   return MakeKernel("resize_bilinear " + std::string(DataTypeName(type)) +
                         (narrow ? " 16 bits " : " 32 bits ") + SimdName(context.isa),
                     work,
                     [plan = *std::move(plan), passes = passes_of(type)](
                         const KernelArgs& args, int64_t begin, int64_t end) {
-                      RunRows(plan, passes, args, begin, end);
+                      RunUnits(plan, passes, args, begin, end);
                     });
 }
 

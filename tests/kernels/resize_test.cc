@@ -90,10 +90,13 @@ TEST(ResizeNearestTest, MatchesItsDefinition) {
   }
 }
 
-// A random resize; `scales` picks sizes that give weights of few bits, as models have them.
+// A random resize; `scales` picks sizes that give weights of few bits, as models have them. Some
+// images have few long rows, which are cut into pieces.
 OpTester RandomResize(Random& random, DataType type, double low, double high, bool scales) {
-  TensorInfo info{.type = type, .shape = RandomShape(random, 4, 9)};
+  const bool is_long = random.Chance(0.15);
+  TensorInfo info{.type = type, .shape = RandomShape(random, 4, is_long ? 2 : 9)};
   info.shape.set(3, static_cast<int32_t>(random.Int(1, 70)));
+  if (is_long) info.shape.set(2, static_cast<int32_t>(random.Int(400, 1200)));
   info.row_pitch = RandomPitch(random, info.shape[3]);
   TestTensor in(info, random.Int(0, 3) * (BitWidth(type) / 8));
   in.Fill(random, low, high);
@@ -101,8 +104,9 @@ OpTester RandomResize(Random& random, DataType type, double low, double high, bo
   auto& params = tester.params<ResizeParams>();
   params = random.Pick<ResizeParams>({{false, false}, {true, false}, {false, true}});
   const auto size = [&](int32_t from, int most) {
-    if (!scales) return static_cast<int32_t>(random.Int(1, 20));
-    const auto scale = static_cast<int32_t>(1 << random.Int(0, most));
+    const bool long_side = from > 100;
+    if (!scales) return static_cast<int32_t>(random.Int(1, long_side ? 2 * from : 20));
+    const auto scale = static_cast<int32_t>(1 << random.Int(0, long_side ? 1 : most));
     return params.align_corners ? (from - 1) * scale + 1 : from * scale;
   };
   tester.Input(in).Constant(Ints({size(info.shape[1], 3), size(info.shape[2], 6)}));
