@@ -38,8 +38,8 @@ ConstantMakers::ConstantMakers(tflite::TfLiteContext* context, std::span<const V
            context->tensors[tensor].allocation_type == tflite::kTfLiteMmapRo;
   };
   for (const Verdict& verdict : verdicts) {
-    // What has no operator of its own, a variable's handle, has no inputs either.
-    if (!verdict.claimed || verdict.inputs.empty()) continue;
+    // VAR_HANDLE and CALL_ONCE have no operator of their own, whatever inputs a file gives them.
+    if (!verdict.claimed || verdict.node->op == nullptr || verdict.inputs.empty()) continue;
     if (!kernels::GivesConstants(*verdict.node->op)) continue;
     if (!std::ranges::all_of(verdict.inputs, is_constant)) continue;
     for (int tensor : verdict.outputs) makers_[tensor] = verdict.node;

@@ -32,14 +32,16 @@ std::optional<HostNode> NodeAt(TfLiteContext* context, int index) {
   return host;
 }
 
-// The subgraph that a CALL_ONCE runs; nullopt for other nodes.
-std::optional<int> InitializerOf(const HostNode& host) {
-  if (!host.is(kTfLiteBuiltinCallOnce) || host.node->builtin_data == nullptr) return std::nullopt;
-  return static_cast<const TfLiteCallOnceParams*>(host.node->builtin_data)->init_subgraph_index;
-}
-
 bool HasCounts(const HostNode& host, int inputs, int outputs) {
   return host.node->inputs->size == inputs && host.node->outputs->size == outputs;
+}
+
+// The subgraph that a CALL_ONCE runs; nullopt for other nodes, and for one with tensors, which
+// hosts refuse.
+std::optional<int> InitializerOf(const HostNode& host) {
+  if (!host.is(kTfLiteBuiltinCallOnce) || host.node->builtin_data == nullptr) return std::nullopt;
+  if (!HasCounts(host, 0, 0)) return std::nullopt;
+  return static_cast<const TfLiteCallOnceParams*>(host.node->builtin_data)->init_subgraph_index;
 }
 
 // A VAR_HANDLE whose handle the nodes of a variable take: one number.

@@ -50,6 +50,23 @@ TEST(Variables, AddUp) {
   EXPECT_TRUE(ExpectDelegateAgrees(b).whole());
 }
 
+// Hosts refuse a CALL_ONCE that a file gives tensors. It is left to them, and so are its variables.
+TEST(Variables, CallsOfAnInitializerWithTensorsAreTheHosts) {
+  for (const bool takes : {false, true}) {
+    Stateful b;
+    const int x = b.In({1, 8}), made = b.AddTensor("made", kFloat, {1, 8});
+    const std::vector<int> none, constant = {b.Weights({1, 8})};
+    b.AddControlFlow(tflite::kTfLiteBuiltinCallOnce, {1}, takes ? constant : none,
+                     takes ? none : std::vector<int>{made});
+    const int sum = b.Op("ADD", {b.Read(b.Handle()), b.Dense(x, {1, 8}, 8)}, {1, 8});
+    b.End({b.Op("TANH", {sum}, {1, 8})});
+    b.Initializer();
+    const Delegated delegated = Open(b);
+    EXPECT_THAT(delegated.reasons, Contains(HasSubstr("CALL_ONCE: ")));
+    EXPECT_THAT(delegated.reasons, Contains(HasSubstr("READ_VARIABLE: ")));
+  }
+}
+
 TEST(Variables, ReadBeforeAnAssignmentStayWhatTheyWere) {
   for (const bool moved : {false, true}) {
     Stateful b;
