@@ -92,7 +92,7 @@ std::vector<LinePart> PartsOfLine(const Window& window, int64_t images, int thre
   const int64_t columns = window.x.output;
   const int64_t wanted = LineUnits::Wanted(threads, images);
   const int64_t count = std::min(wanted, columns / kLeastColumns);
-  const std::vector<LinePart> whole = {{.first = 0, .first_input = 0, .window = window}};
+  std::vector<LinePart> whole = {{.first = 0, .first_input = 0, .window = window}};
   if (!IsOneRow(window.y) || count < 2) return whole;
   const int64_t width = CeilDiv(CeilDiv(columns, count), kWholeTiles) * kWholeTiles;
   std::vector<LinePart> parts;
