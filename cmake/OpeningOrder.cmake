@@ -7,7 +7,8 @@
 #
 # Nor does it read data where it writes next. A read maps the 64 KiB around it, and each page of them that is written
 # then is mapped anew, which other cores are told of: 40 us a page in a virtual machine. So what the loader reads first,
-# .dynamic, lies 64 KiB apart from what it relocates, and variables lie on few pages, in front of zeros that nothing writes.
+# .dynamic, lies 64 KiB apart from what it relocates, and variables lie on few pages, in front of zeros that nothing
+# writes.
 function(fuselite_opening_order target)
   set(list ${PROJECT_SOURCE_DIR}/cmake/opening_order.txt)
   file(STRINGS ${list} functions)

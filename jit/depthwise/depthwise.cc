@@ -218,8 +218,7 @@ Result<KernelPlan> PlanLayer(const OpDescription& op, const FloatLayer& layer,
   const auto& [y, x] = layer.window;
   const int64_t pixel = spec.pixel_bytes, row = pixel * x.input;
   FUSELITE_ASSIGN_OR_RETURN(
-      auto lines, kernels::InParts(kernels::PartsOfLine(layer.window, layer.batch, context.threads),
-                                   pixel, plan));
+      auto lines, kernels::PlanInParts(layer.window, layer.batch, pixel, context.threads, plan));
   return PlanLineKernel(
       op, {layer.batch, y.output, x.output, op.outputs[0].pitch()},
       std::make_shared<const kernels::InputSource>(

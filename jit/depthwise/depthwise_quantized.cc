@@ -126,9 +126,8 @@ Result<KernelPlan> PlanLines(const OpDescription& op, DepthwiseS8Problem problem
     return std::shared_ptr<const LineConvolution>(std::move(lines));
   };
   const int threads = problem.folded_pixels > 1 ? 1 : context.threads;
-  FUSELITE_ASSIGN_OR_RETURN(
-      auto lines, kernels::InParts(kernels::PartsOfLine(problem.window, problem.images, threads),
-                                   problem.pixel_bytes, plan));
+  FUSELITE_ASSIGN_OR_RETURN(auto lines, kernels::PlanInParts(problem.window, problem.images,
+                                                             problem.pixel_bytes, threads, plan));
   return PlanLineKernel(op, outputs, std::move(source), std::move(lines), context);
 }
 

@@ -86,28 +86,9 @@ class PartedLines final : public LineConvolution {
   int64_t columns_;
 };
 
-}  // namespace
-
-std::vector<LinePart> PartsOfLine(const Window& window, int64_t images, int threads) {
-  const int64_t columns = window.x.output;
-  const int64_t wanted = LineUnits::Wanted(threads, images);
-  const int64_t count = std::min(wanted, columns / kLeastColumns);
-  std::vector<LinePart> whole = {{.first = 0, .first_input = 0, .window = window}};
-  if (!IsOneRow(window.y) || count < 2) return whole;
-  const int64_t width = CeilDiv(CeilDiv(columns, count), kWholeTiles) * kWholeTiles;
-  std::vector<LinePart> parts;
-  for (int64_t first = 0; first < columns; first += width) {
-    parts.push_back(PartAt(window, first, std::min(first + width, columns)));
-    if (parts.back().window.x.input <= 0) return whole;  // in nothing but padding
-  }
-  return parts;
-}
-
-Result<std::shared_ptr<const LineConvolution>> InParts(
-    const std::vector<LinePart>& parts, int64_t pixel_bytes,
-    const std::function<Result<std::shared_ptr<const LineConvolution>>(const Window& window)>&
-        plan) {
-  if (parts.size() == 1) return plan(parts.front().window);
+Result<std::shared_ptr<const LineConvolution>> PlanParts(const std::vector<LinePart>& parts,
+                                                         int64_t pixel_bytes,
+                                                         const PlanLinesOf& plan) {
   std::vector<std::shared_ptr<const LineConvolution>> lines;
   std::vector<WindowAxis> planned;
   std::vector<PartedLines::Part> of_parts;
@@ -127,6 +108,34 @@ Result<std::shared_ptr<const LineConvolution>> InParts(
   const LinePart& last = parts.back();
   return std::shared_ptr<const LineConvolution>(std::make_shared<PartedLines>(
       std::move(lines), std::move(of_parts), int64_t{last.first} + last.window.x.output));
+}
+
+}  // namespace
+
+std::vector<LinePart> PartsOfLine(const Window& window, int64_t images, int threads) {
+  const int64_t columns = window.x.output;
+  const int64_t wanted = LineUnits::Wanted(threads, images);
+  const int64_t count = std::min(wanted, columns / kLeastColumns);
+  std::vector<LinePart> whole = {{.first = 0, .first_input = 0, .window = window}};
+  if (!IsOneRow(window.y) || count < 2) return whole;
+  const int64_t width = CeilDiv(CeilDiv(columns, count), kWholeTiles) * kWholeTiles;
+  std::vector<LinePart> parts;
+  for (int64_t first = 0; first < columns; first += width) {
+    parts.push_back(PartAt(window, first, std::min(first + width, columns)));
+    if (parts.back().window.x.input <= 0) return whole;  // in nothing but padding
+  }
+  return parts;
+}
+
+Result<std::shared_ptr<const LineConvolution>> PlanInParts(const Window& window, int64_t images,
+                                                           int64_t pixel_bytes, int threads,
+                                                           const PlanLinesOf& plan) {
+  const std::vector<LinePart> parts = PartsOfLine(window, images, threads);
+  if (parts.size() > 1) {
+    auto parted = PlanParts(parts, pixel_bytes, plan);
+    if (parted.ok()) return parted;
+  }
+  return plan(window);
 }
 
 }  // namespace fuselite::kernels

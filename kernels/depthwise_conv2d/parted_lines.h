@@ -24,11 +24,14 @@ struct LinePart {
 // columns are few. Parts that are equally wide and meet no padding have equal windows.
 std::vector<LinePart> PartsOfLine(const Window& window, int64_t images, int threads);
 
-// The lines that `parts` make up. `plan` plans those of a part's window, which
-// pack the same weights; pixels of the image are `pixel_bytes` apart.
-Result<std::shared_ptr<const LineConvolution>> InParts(
-    const std::vector<LinePart>& parts, int64_t pixel_bytes,
-    const std::function<Result<std::shared_ptr<const LineConvolution>>(const Window& window)>&
-        plan);
+// Plans the lines of a window, or of a part's.
+using PlanLinesOf =
+    std::function<Result<std::shared_ptr<const LineConvolution>>(const Window& window)>;
+
+// The lines of `window` in their parts, or whole where these are not planned alike. Pixels of the
+// image are `pixel_bytes` apart.
+Result<std::shared_ptr<const LineConvolution>> PlanInParts(const Window& window, int64_t images,
+                                                           int64_t pixel_bytes, int threads,
+                                                           const PlanLinesOf& plan);
 
 }  // namespace fuselite::kernels

@@ -29,7 +29,7 @@ struct PoolShape {
 PoolKind PoolKindOf(const OperatorDef& op);
 Result<PoolShape> ResolvePool(const OpDescription& op);
 // With windows over whole rows along one line of all rows, for who takes taps in any number of
-// rows: rows of few outputs begin loops that take less time than to begin them.
+// rows: to begin the loops of a row of one output takes longer than they do.
 Result<PoolShape> ResolvePoolAlongLines(const OpDescription& op);
 
 // The clamp of the fused activation. That of integers is within the type's range, whose numbers

@@ -24,7 +24,8 @@ inline Window WholeRowsAlongOneLine(const Window& window) {
   const bool whole = x.output == 1 && x.before == 0 && x.filter == x.input && x.dilation == 1 &&
                      y.dilation == 1 && y.output > 1;
   constexpr int64_t kMost = 1 << 30;
-  if (!whole || int64_t{y.input + y.before + y.after + y.stride} * x.input > kMost) return window;
+  const int64_t rows = int64_t{y.input} + y.before + y.after + y.stride;
+  if (!whole || rows * x.input > kMost) return window;
   return {.y = {.input = 1, .output = 1},
           .x = {.input = y.input * x.input,
                 .filter = y.filter * x.input,

@@ -32,17 +32,6 @@ std::vector<std::byte> AnyBytes(Random& random, int64_t count) {
   return bytes;
 }
 
-// All pieces of the image's rows, as several threads might take them.
-template <class Image>
-void CopyInPieces(const Image& image, const std::byte* input, std::byte* copy, Random& random) {
-  const int64_t units = image.rows() * image.pieces();
-  for (int64_t begin = 0; begin < units;) {
-    const int64_t end = random.Int(begin + 1, units);
-    image.Copy(input, copy, begin, end);
-    begin = end;
-  }
-}
-
 // Calls f(pixel of the copy, pixel of the input; -1: padding) for those of all images.
 template <class F>
 void ForEachPixel(const Window& window, int64_t batch, F f) {
@@ -58,6 +47,30 @@ void ForEachPixel(const Window& window, int64_t batch, F f) {
   }
 }
 
+// All pieces of the image's rows, as several threads might take them.
+template <class Image>
+void CopyInPieces(const Image& image, const std::byte* input, std::byte* copy, Random& random) {
+  const int64_t units = image.rows() * image.pieces();
+  for (int64_t begin = 0; begin < units;) {
+    const int64_t end = random.Int(begin + 1, units);
+    image.Copy(input, copy, begin, end);
+    begin = end;
+  }
+}
+
+// Makes all pieces and counts what differs: `wrong(copy, to, from)` is that of pixel `to` of the
+// copy, made of pixel `from` of the input; -1: of padding.
+template <class Image, class Wrong>
+void ExpectCopied(const Image& image, const Window& window, int64_t batch, const std::byte* input,
+                  Random& random, Wrong wrong) {
+  std::vector<std::byte> copy(image.bytes());
+  CopyInPieces(image, input, copy.data(), random);
+  int64_t count = 0;
+  ForEachPixel(window, batch,
+               [&](int64_t to, int64_t from) { count += wrong(copy.data(), to, from); });
+  EXPECT_EQ(count, 0);
+}
+
 TEST(PaddedImage, LongRowsAreCopiedByPieces) {
   constexpr int kFill = 7;
   int in_pieces = 0;
@@ -71,15 +84,14 @@ TEST(PaddedImage, LongRowsAreCopiedByPieces) {
     if (!image.needed()) continue;
     in_pieces += image.pieces() > 1;
     const auto input = AnyBytes(random, batch * window.y.input * window.x.input * pitch);
-    std::vector<std::byte> copy(image.bytes());
-    CopyInPieces(image, input.data(), copy.data(), random);
-    int64_t wrong = 0;
-    ForEachPixel(window, batch, [&](int64_t to, int64_t from) {
+    const auto wrong = [&](const std::byte* copy, int64_t to, int64_t from) {
+      int64_t count = 0;
       for (int64_t i = 0; i < pixel; ++i) {
-        wrong += copy[to * pixel + i] != (from < 0 ? std::byte{kFill} : input[from * pitch + i]);
+        count += copy[to * pixel + i] != (from < 0 ? std::byte{kFill} : input[from * pitch + i]);
       }
-    });
-    EXPECT_EQ(wrong, 0);
+      return count;
+    };
+    ExpectCopied(image, window, batch, input.data(), random, wrong);
     if (HasFailure()) return;
   }
   EXPECT_GT(in_pieces, 20);
@@ -100,19 +112,18 @@ TEST(ConvertedImage, LongRowsAreConvertedByPieces) {
                                DetectIsa());
     in_pieces += image.pieces() > 1;
     const auto input = AnyBytes(random, batch * window.y.input * window.x.input * pitch);
-    std::vector<std::byte> copy(image.bytes());
-    CopyInPieces(image, input.data(), copy.data(), random);
-    int64_t wrong = 0;
-    ForEachPixel(window, batch, [&](int64_t to, int64_t from) {
+    const auto wrong = [&](const std::byte* copy, int64_t to, int64_t from) {
+      int64_t count = 0;
       for (int64_t i = 0; i < channels; ++i) {
         const int value = from < 0 ? kZeroPoint : static_cast<int8_t>(input[from * pitch + i]);
         const int64_t at = to * channels + i;
-        const int copied = wide ? reinterpret_cast<const int16_t*>(copy.data())[at]
-                                : static_cast<int>(copy[at]) - 128;
-        wrong += copied != value;
+        const int copied =
+            wide ? reinterpret_cast<const int16_t*>(copy)[at] : static_cast<int>(copy[at]) - 128;
+        count += copied != value;
       }
-    });
-    EXPECT_EQ(wrong, 0);
+      return count;
+    };
+    ExpectCopied(image, window, batch, input.data(), random, wrong);
     if (HasFailure()) return;
   }
   EXPECT_GT(in_pieces, 20);
