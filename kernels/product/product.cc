@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -11,6 +12,11 @@ namespace {
 constexpr double kGrainCycles = 2500;
 // What a cycle brings of weights that are read once, for a single tile: from L2.
 constexpr double kStreamedBytes = 32;
+// Weights of one tile that every other run reads from the end, and how many of them in their own
+// order nevertheless: read in the same order each time, weights that are larger than L2 push out
+// what is needed next. Of 4 MiB beside 2 MiB of L2 a run takes 0.69 of its time, of 2.1 MiB in
+// three layers 0.92.
+constexpr int64_t kTurned = 512 << 10, kTurnedTogether = 128 << 10;
 
 }  // namespace
 
@@ -66,6 +72,7 @@ Product::OneTile Product::MakeOneTile() const {
   return {.whole_panels = tiling_.panels - !last_is_whole,
           .panel_lanes = panel_lanes(),
           .panel_bytes = static_cast<int64_t>(panel_bytes_),
+          .turned_panels = CeilDiv(kTurned, static_cast<int64_t>(panel_bytes_)),
           .constants_bytes = static_cast<int64_t>(panel_constants_bytes_),
           .left_at = problem_.left_at,
           .out_at = problem_.out_at,
@@ -252,7 +259,16 @@ void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t
                   .inputs = operands.args.inputs});
   };
   const int64_t whole = std::min(end, at.whole_panels);
-  if (begin < whole) run(0, begin, whole - begin);
+  const uint32_t* const number = operands.args.run;
+  if (whole - begin >= at.turned_panels && number != nullptr && *number % 2 == 1) {
+    const int64_t together = CeilDiv(kTurnedTogether, at.panel_bytes);
+    for (int64_t panel = whole; panel > begin; panel -= together) {
+      const int64_t first = std::max(begin, panel - together);
+      run(0, first, panel - first);
+    }
+  } else if (begin < whole) {
+    run(0, begin, whole - begin);
+  }
   if (end > at.whole_panels) run(1, end - 1, 1);
 }
 

@@ -137,7 +137,8 @@ void Execution::MakeCalls() {
       const auto step = static_cast<size_t>(part.step);
       const StepSlots& slots = step_slots_[step];
       const KernelArgs args{slots_.data() + slots.inputs, slots_.data() + slots.outputs,
-                            ScratchOf(0), arena_.data() + executable_->shared_offset(part.step)};
+                            ScratchOf(0), arena_.data() + executable_->shared_offset(part.step),
+                            &run_};
       calls_.push_back(
           {executable_->steps()[step].kernel.get(), args, part.units, part.phase, part.step});
     }
@@ -208,7 +209,7 @@ Status Execution::RunAlone(const RunOptions& options) {
   const auto step = [this](const Call& call) -> const Step& {
     return executable_->steps()[static_cast<size_t>(call.step)];
   };
-  const uint32_t run = options.run > 0 ? options.run : BeginRun();
+  const uint32_t own = BeginRun(), run = options.run > 0 ? options.run : own;
   const Call* call = calls_.data();
   try {
     for (const Call* const end = call + calls_.size(); call != end; ++call) {

@@ -19,6 +19,9 @@ struct KernelArgs {
   void* const* outputs;
   std::byte* scratch;  // scratch_bytes() of this thread's own, aligned to kAlignment
   std::byte* shared;   // shared_bytes() of all threads together, aligned to kAlignment
+  // The number of the run, one more than that of the run before; null where there is none. It may
+  // decide the order of the work, never a result.
+  const uint32_t* run = nullptr;
 };
 
 // Immutable after construction and safe to run from many threads at once. Single-threaded inside:
