@@ -28,6 +28,7 @@ struct GemmF32Block {
   float min, max;
   float* c;
   int64_t c_pitch;
+  bool backwards = false;  // columns from the last to the first: in another order, no other bits
 };
 
 // A register tile of the same product, whose left rows need not be dense.

@@ -25,6 +25,7 @@ struct GemmS16Block {
   const int32_t* bias;  // null for none
   int32_t* c;
   int64_t c_pitch;
+  bool backwards = false;  // columns from the last to the first: in another order, no other bits
 };
 
 // A register tile of the same product, whose left rows need not be dense.

@@ -20,10 +20,15 @@ void StoreHybridRow(const HybridRow& row) {
   const hn::RebindToSigned<decltype(d)> d32;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto scale = hn::Set(d, row.scale);
+  const auto offset = hn::Set(d32, row.offset);
   const auto min = hn::Set(d, row.min), max = hn::Set(d, row.max);
   for (int64_t i = 0; i < row.n; i += lanes) {
     const auto left = static_cast<size_t>(row.n - i);
-    const auto sum = hn::ConvertTo(d, LoadUpTo(d32, row.sums + i, left));
+    auto raised = LoadUpTo(d32, row.sums + i, left);
+    if (row.weight_sums != nullptr) {
+      raised = hn::Add(raised, hn::Mul(offset, LoadUpTo(d32, row.weight_sums + i, left)));
+    }
+    const auto sum = hn::ConvertTo(d, raised);
     const auto weights = LoadUpTo(d, row.scales + i, left);
     auto value = row.weights_first ? hn::Mul(hn::Mul(sum, weights), scale)
                                    : hn::Mul(sum, hn::Mul(scale, weights));

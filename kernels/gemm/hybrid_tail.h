@@ -29,6 +29,10 @@ Result<HybridTail> MakeHybridTail(const OpDescription& op, Activation activation
 // One row of sums to float32: to[i] = clamp(real(sums[i]) + bias[i], min, max). `to` may be `sums`.
 struct HybridRow {
   const int32_t* sums;
+  // Where activations were raised by an offset: the sums of the weights, and what brings it back,
+  // sums[i] + offset * weight_sums[i]. Null: they were not.
+  const int32_t* weight_sums = nullptr;
+  int32_t offset = 0;
   int64_t n;
   float scale;
   const float* scales;  // the weights'

@@ -42,7 +42,9 @@ HWY_INLINE void RunWholeProduct(const Block& block, int64_t a_pitch, Tile tile,
   tile.bias = bias;
   tile.pair_step = panel * block.depth;
   tile.c_pitch = block.c_pitch;
-  for (int64_t n = 0; n < block.columns; n += tile.columns) {
+  const int64_t first = block.backwards ? (block.columns - 1) / widest * widest : 0;
+  const int64_t step = block.backwards ? -widest : widest;
+  for (int64_t n = first; n >= 0 && n < block.columns; n += step) {
     tile.columns = std::min(block.columns - n, widest);
     const int64_t vectors = (tile.columns + lanes - 1) / lanes;
     if (block.bias != nullptr) {

@@ -3,14 +3,17 @@
 //
 // An auxiliary input without weights is what the backward cell reads. With weights, which float32
 // alone takes, each step's input is the auxiliary one behind the other, and so are the weights.
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/shape_rules.h"
 #include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/ceil_div.h"
 #include "runtime/tflite/abi.h"
 
 namespace fuselite::kernels {
@@ -156,8 +159,8 @@ struct Cell {
   int64_t outputs() const { return description.outputs[0].shape[2]; }
 };
 
-// The rows of X are gathered, both cells run one after the other, the rows of the outputs are
-// written.
+// The rows of X are gathered, both cells run side by side, phase by phase, and the rows of the
+// outputs are written.
 class BidirectionalLstm final : public Kernel {
  public:
   BidirectionalLstm(const OpDescription& op, const Candidate& cell)
@@ -166,6 +169,8 @@ class BidirectionalLstm final : public Kernel {
         aux_width_(HasAuxWeights(op) ? op.inputs[kAux].shape[2] : 0) {}
 
   Status Plan(const OpDescription& op, const PlanContext& context) {
+    PlanContext own = context;
+    own.threads = static_cast<int>(CeilDiv(context.threads, 2));  // the cells share them
     size_t at = 0;
     const auto take = [&](size_t bytes) { return std::exchange(at, at + AlignUp(bytes)); };
     for (const bool backward : {false, true}) {
@@ -176,7 +181,7 @@ class BidirectionalLstm final : public Kernel {
       cell.description = CellOf(op, cell.place);
       FUSELITE_RETURN_IF_ERROR(Infer(cell.description));
       if (aux_width_ > 0) JoinWeights(op, cell);
-      FUSELITE_ASSIGN_OR_RETURN(cell.plan, cell_.Plan(cell.description, context));
+      FUSELITE_ASSIGN_OR_RETURN(cell.plan, cell_.Plan(cell.description, own));
       cell.kernel = cell.plan->draft();
       steps_ = LstmShape(cell.description).steps;
       batch_ = LstmShape(cell.description).batch;
@@ -201,15 +206,18 @@ class BidirectionalLstm final : public Kernel {
 
   std::string_view name() const override { return name_; }
   int phases() const override {
-    return 2 + cells_[0].kernel->phases() + cells_[1].kernel->phases();
+    return 2 + std::max(cells_[0].kernel->phases(), cells_[1].kernel->phases());
   }
   int64_t units(int phase) const override {
-    const auto [cell, own] = Locate(phase);
-    return cell == nullptr ? rows_ : cell->kernel->units(own);
+    return moves_rows(phase) ? rows_ : UnitsOf(cells_[0], phase) + UnitsOf(cells_[1], phase);
   }
   int64_t grain(int phase) const override {
-    const auto [cell, own] = Locate(phase);
-    return cell == nullptr ? 64 : cell->kernel->grain(own);
+    if (moves_rows(phase)) return 64;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const Cell& cell : cells_) {
+      if (UnitsOf(cell, phase) > 0) least = std::min(least, cell.kernel->grain(phase - 1));
+    }
+    return least;
   }
   size_t scratch_bytes() const override {
     return std::max(cells_[0].kernel->scratch_bytes(), cells_[1].kernel->scratch_bytes());
@@ -217,8 +225,7 @@ class BidirectionalLstm final : public Kernel {
   size_t shared_bytes() const override { return shared_bytes_; }
 
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
-    const auto [cell, own] = Locate(phase);
-    if (cell != nullptr) return RunCell(*cell, args, own, begin, end);
+    if (!moves_rows(phase)) return RunCells(args, phase, begin, end);
     for (int64_t row = begin; row < end; ++row) {
       for (const Cell& each : cells_) {
         phase == 0 ? Gather(each, args, row) : Store(each, args, row);
@@ -228,15 +235,10 @@ class BidirectionalLstm final : public Kernel {
   }
 
  private:
-  struct Place {
-    const Cell* cell;
-    int phase;
-  };
-  // Null in the first and the last phase.
-  Place Locate(int phase) const {
-    const int first = cells_[0].kernel->phases(), second = cells_[1].kernel->phases();
-    if (phase == 0 || phase == 1 + first + second) return {nullptr, phase};
-    return phase <= first ? Place{&cells_[0], phase - 1} : Place{&cells_[1], phase - 1 - first};
+  // Whether rows are gathered or stored; in all other phases both cells run their next one.
+  bool moves_rows(int phase) const { return phase == 0 || phase == phases() - 1; }
+  static int64_t UnitsOf(const Cell& cell, int phase) {
+    return phase <= cell.kernel->phases() ? cell.kernel->units(phase - 1) : 0;
   }
 
   // Each row of a gate's weights, then that of its auxiliary weights.
@@ -277,6 +279,17 @@ class BidirectionalLstm final : public Kernel {
                 aux_width_ * sizeof(float));
   }
 
+  // The units of the forward cell come first.
+  Status RunCells(const KernelArgs& args, int phase, int64_t begin, int64_t end) const {
+    const int64_t forward = UnitsOf(cells_[0], phase);
+    if (begin < forward) {
+      FUSELITE_RETURN_IF_ERROR(
+          RunCell(cells_[0], args, phase - 1, begin, std::min(end, forward)));
+    }
+    if (end <= forward) return Status();
+    return RunCell(cells_[1], args, phase - 1, std::max(begin, forward) - forward, end - forward);
+  }
+
   Status RunCell(const Cell& cell, const KernelArgs& args, int phase, int64_t begin,
                  int64_t end) const {
     std::array<const void*, kLstmInputs> inputs{};
@@ -288,8 +301,9 @@ class BidirectionalLstm final : public Kernel {
     inputs[kLstmOutputState] = args.inputs[cell.place.states];
     inputs[kLstmCellState] = args.inputs[cell.place.states + 1];
     void* output = args.shared + cell.y_at;
-    return cell.kernel->Run({inputs.data(), &output, args.scratch, args.shared + cell.shared_at},
-                            phase, begin, end);
+    return cell.kernel->Run(
+        {inputs.data(), &output, args.scratch, args.shared + cell.shared_at, args.run}, phase,
+        begin, end);
   }
 
   void Store(const Cell& cell, const KernelArgs& args, int64_t row) const {

@@ -4,7 +4,7 @@
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/lstm/products.h"
-#include "kernels/lstm/two_phases.h"
+#include "kernels/lstm/fast_lstm.h"
 #include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -146,35 +146,40 @@ Result<std::vector<float>> Dequantize(const TensorInfo& weights) {
   return result;
 }
 
-class LstmKernel final : public TwoPhaseLstm {
+class LstmKernel final : public FastLstm {
  public:
   explicit LstmKernel(const OpDescription& op)
-      : TwoPhaseLstm(op, sizeof(float)), params_(op.params.as<LstmParams>()) {}
+      : FastLstm(op, sizeof(float)), params_(op.params.as<LstmParams>()) {}
   Status Plan(const OpDescription& op, const PlanContext& context);
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, row_),
-                                    products_.scratch_bytes(1, std::max(s_.outputs, s_.cells),
-                                                            std::max(s_.outputs, row_)));
+    const int64_t sums = parts().front().sums;
+    const int64_t depth = std::max(s_.outputs, s_.cells), columns = std::max(s_.outputs, sums);
+    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, sums),
+                                    products_.scratch_bytes(rows_together(), depth, columns));
   }
 
  private:
   static const float* In(const KernelArgs& args, int i) {
     return static_cast<const float*>(args.inputs[i]);
   }
-  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const override;
+  void MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
+                      int64_t count) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
-  LstmCell CellOf(const KernelArgs& args) const;
+  void RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+                     int64_t count) const override;
+  LstmCell CellOf(const KernelArgs& args, const Part& part) const;
   void Project(const KernelArgs& args, float* y) const;  // of Hidden()
-  // Scratch: the sums of a step, in phase 0 the biases of all gates; the cell state; hidden values;
-  // that of products.
+  // Scratch: the sums of a part's step, in phase 0 the biases of its gates; its cell state; hidden
+  // values; that of products.
   static size_t Room(int64_t values) { return AlignUp(values * sizeof(float) + kVectorRoom); }
-  size_t hidden_at() const { return Room(row_) + Room(s_.cells); }
-  size_t products_at() const { return hidden_at() + Room(s_.cells); }
+  size_t cells_at() const { return Room(rows_together() * parts().front().sums); }
+  size_t hidden_at() const { return cells_at() + Room(part_cells()); }
+  size_t products_at() const { return hidden_at() + Room(part_cells()); }
   float* Gates(const KernelArgs& args) const { return reinterpret_cast<float*>(args.scratch); }
   float* Cells(const KernelArgs& args) const {
-    return reinterpret_cast<float*>(args.scratch + Room(row_));
+    return reinterpret_cast<float*>(args.scratch + cells_at());
   }
   float* Hidden(const KernelArgs& args) const {
     return reinterpret_cast<float*>(args.scratch + hidden_at());
@@ -187,14 +192,15 @@ class LstmKernel final : public TwoPhaseLstm {
   const LstmParams params_;
   LstmProducts products_;
   void (*cell_)(const LstmCell&) = nullptr;
-  LstmMatrix input_, recurrent_, projection_;  // the first two of all gates
-  std::vector<float> peephole_[kLstmGates];    // of the hybrid form
+  std::vector<LstmMatrix> input_, recurrent_;  // of all gates, for each part
+  LstmMatrix projection_;
+  std::vector<float> peephole_[kLstmGates];  // of the hybrid form
 };
 
 Status LstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(products_.Init(op, context.isa));
   cell_ = kLstmCell.For(context.isa);
-  FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
+  FUSELITE_RETURN_IF_ERROR(DivideCells(context, products_.weight_bytes()));
   name_ =
       internal::Join("lstm ", products_.hybrid() ? "hybrid int8 " : "f32 ", SimdName(context.isa));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
@@ -208,32 +214,43 @@ Status LstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
 }
 
 Status LstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  const auto gates = [&](int first) { return LstmGateWeights(op, first); };
-  FUSELITE_ASSIGN_OR_RETURN(input_, products_.Pack(gates(kLstmInputWeights), context));
-  FUSELITE_ASSIGN_OR_RETURN(recurrent_, products_.Pack(gates(kLstmRecurrentWeights), context));
+  for (const Part& part : parts()) {
+    const auto gates = [&](int first) { return GateWeights(op, first, part); };
+    FUSELITE_ASSIGN_OR_RETURN(input_.emplace_back(),
+                              products_.Pack(gates(kLstmInputWeights), context));
+    FUSELITE_ASSIGN_OR_RETURN(recurrent_.emplace_back(),
+                              products_.Pack(gates(kLstmRecurrentWeights), context));
+  }
   if (!s_.projection) return Status();
   FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack({&op.inputs[kLstmProjection], 1}, context));
   return Status();
 }
 
-void LstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t count) const {
+void LstmKernel::MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
+                                int64_t count) const {
+  const Part& at = parts()[part];
   std::byte* scratch = ProductScratch(args);
   const LstmRows rows =
-      products_.Prepare(In(args, kLstmX) + first * s_.inputs, count, s_.inputs, scratch);
-  const float* bias = JoinBiases(args, Gates(args));
-  products_.Multiply(input_, rows, {bias, kInfinity, Sums(args, first), row_}, scratch);
+      products_.Prepare(In(args, kLstmX) + first * s_.inputs, count, s_.inputs, s_.inputs, scratch);
+  products_.Multiply(input_[part], rows,
+                     {.bias = JoinBiases(args, at, Gates(args)),
+                      .bound = kInfinity,
+                      .c = Sums(args, first) + at.sums_at,
+                      .c_pitch = row_,
+                      .backwards = Backwards(args, 0)},
+                     scratch);
 }
 
-LstmCell LstmKernel::CellOf(const KernelArgs& args) const {
+LstmCell LstmKernel::CellOf(const KernelArgs& args, const Part& part) const {
   LstmCell cell{};
-  cell.cells = s_.cells;
+  cell.cells = part.cells;
   cell.coupled = s_.coupled;
   cell.activation = params_.activation;
   cell.clip = params_.cell_clip > 0 ? params_.cell_clip : kInfinity;
   cell.c = Cells(args);
   cell.m = Hidden(args);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    cell.gates[gate] = Gates(args) + (gate - s_.first_gate()) * s_.cells;
+    cell.gates[gate] = Gates(args) + (gate - s_.first_gate()) * part.cells;
     if (s_.peephole && gate != kCellGate) {
       cell.peephole[gate] =
           products_.hybrid() ? peephole_[gate].data() : In(args, PeepholeInput(gate));
@@ -245,7 +262,7 @@ LstmCell LstmKernel::CellOf(const KernelArgs& args) const {
 }
 
 void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
-  const LstmCell cell = CellOf(args);
+  const LstmCell cell = CellOf(args, parts().front());
   // Variables are bound as inputs and written in place.
   float* const h_state = const_cast<float*>(In(args, kLstmOutputState)) + b * s_.outputs;
   float* const c_state = const_cast<float*>(In(args, kLstmCellState)) + b * s_.cells;
@@ -253,8 +270,14 @@ void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   const float* h = h_state;
   for (int64_t step = 0; step < s_.steps; ++step) {
     const int64_t row = s_.Row(step, b);
-    const LstmRows rows = products_.Prepare(h, 1, s_.outputs, ProductScratch(args));
-    products_.Multiply(recurrent_, rows, {Sums(args, row), kInfinity, Gates(args), row_},
+    const LstmRows rows =
+        products_.Prepare(h, 1, s_.outputs, s_.outputs, ProductScratch(args));
+    products_.Multiply(recurrent_.front(), rows,
+                       {.bias = Sums(args, row),
+                        .bound = kInfinity,
+                        .c = Gates(args),
+                        .c_pitch = row_,
+                        .backwards = Backwards(args, step)},
                        ProductScratch(args));
     cell_(cell);
     float* const y = static_cast<float*>(args.outputs[0]) + row * s_.outputs;
@@ -269,11 +292,44 @@ void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   if (h != h_state) std::copy_n(h, s_.outputs, h_state);
 }
 
+void LstmKernel::RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+                               int64_t count) const {
+  const Part& at = parts()[part];
+  const LstmRows rows = products_.Prepare(StateBefore<float>(args, step, b), count,
+                                          StatePitch(step), s_.outputs, ProductScratch(args));
+  products_.Multiply(recurrent_[part], rows,
+                     {.bias = nullptr,
+                      .bound = kInfinity,
+                      .c = Gates(args),
+                      .c_pitch = at.sums,
+                      .backwards = Backwards(args, step)},
+                     ProductScratch(args));
+  LstmCell cell = CellOf(args, at);
+  for (int64_t r = 0; r < count; ++r) {
+    const int64_t row = s_.Row(step, b + r);
+    const float* const from_input = Sums(args, row) + at.sums_at;
+    float* const gates = Gates(args) + r * at.sums;
+    for (int64_t i = 0; i < at.sums; ++i) gates[i] += from_input[i];
+    for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
+      cell.gates[gate] = gates + (gate - s_.first_gate()) * at.cells;
+    }
+    float* const c_state =
+        const_cast<float*>(In(args, kLstmCellState)) + (b + r) * s_.cells + at.first;
+    std::copy_n(c_state, at.cells, cell.c);
+    cell_(cell);
+    std::copy_n(cell.c, at.cells, c_state);
+    std::copy_n(cell.m, at.cells,
+                static_cast<float*>(args.outputs[0]) + row * s_.outputs + at.first);
+  }
+}
+
 void LstmKernel::Project(const KernelArgs& args, float* y) const {
   const float bound = params_.proj_clip > 0 ? params_.proj_clip : kInfinity;
   std::byte* scratch = ProductScratch(args);
-  products_.Multiply(projection_, products_.Prepare(Hidden(args), 1, s_.cells, scratch),
-                     {In(args, kLstmProjectionBias), bound, y, s_.outputs}, scratch);
+  products_.Multiply(
+      projection_, products_.Prepare(Hidden(args), 1, s_.cells, s_.cells, scratch),
+      {.bias = In(args, kLstmProjectionBias), .bound = bound, .c = y, .c_pitch = s_.outputs},
+      scratch);
 }
 
 }  // namespace

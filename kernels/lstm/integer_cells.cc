@@ -53,12 +53,13 @@ HWY_INLINE IntPair LoadSums(const int32_t* sums) {
   return {hn::LoadU(d, sums), hn::LoadU(d, sums + hn::Lanes(d))};
 }
 
-void FromLstmInput(const int32_t* sums, int64_t rows, int64_t pitch, int64_t cells,
-                   const FixedPoint& by, int16_t* to) {
+void FromLstmInput(const LstmInputSums& sums, const FixedPoint& by) {
   const UniformScale scale = ScaleOf(by);
-  for (int64_t r = 0; r < rows; ++r) {
-    ForVectors(static_cast<size_t>(cells), [&](size_t i, size_t count) HWY_ATTR {
-      StoreInt(scale(LoadInt(sums + r * pitch + i, count)), to + r * pitch + i, count);
+  for (int64_t r = 0; r < sums.rows; ++r) {
+    const int32_t* const from = sums.sums + r * sums.pitch;
+    int16_t* const to = sums.to + r * sums.to_pitch;
+    ForVectors(static_cast<size_t>(sums.cells), [&](size_t i, size_t count) HWY_ATTR {
+      StoreInt(scale(LoadInt(from + i, count)), to + i, count);
     });
   }
 }

@@ -24,11 +24,17 @@ struct IntegerLstmStep {
   int64_t At(int gate) const { return (gate - first_gate) * cells; }
 };
 
+// to[i] = saturated(scaled sums[i]), `rows` times of `cells` values, which begin `pitch` and
+// `to_pitch` values behind those before.
+struct LstmInputSums {
+  const int32_t* sums;
+  int64_t rows, pitch, cells;
+  int16_t* to;
+  int64_t to_pitch;
+};
+
 struct IntegerLstmFunctions {
-  // to[i] = saturated(scaled sums[i]), `rows` times of `cells` values, which in both begin `pitch`
-  // values behind those before.
-  void (*from_input)(const int32_t* sums, int64_t rows, int64_t pitch, int64_t cells,
-                     const FixedPoint& by, int16_t* to);
+  void (*from_input)(const LstmInputSums& sums, const FixedPoint& by);
   // From the sums to the hidden values, where nothing else happens to the gates' values.
   void (*whole)(const IntegerLstmStep& step);
   // The same in three parts: to the gates' values, from them to the cell state, and from that and

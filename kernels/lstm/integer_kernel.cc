@@ -4,22 +4,22 @@
 
 #include "kernels/lstm/integer_cells.h"
 #include "kernels/lstm/products.h"
-#include "kernels/lstm/two_phases.h"
+#include "kernels/lstm/fast_lstm.h"
 #include "kernels/simd.h"
 #include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
 namespace {
 
-class IntegerLstmKernel final : public TwoPhaseLstm {
+class IntegerLstmKernel final : public FastLstm {
  public:
-  explicit IntegerLstmKernel(const OpDescription& op) : TwoPhaseLstm(op, sizeof(int16_t)) {}
+  explicit IntegerLstmKernel(const OpDescription& op) : FastLstm(op, sizeof(int16_t)) {}
   Status Plan(const OpDescription& op, const PlanContext& context);
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    return std::max(block_sums_at() + AlignUp(kBlockRows * row_ * sizeof(int32_t)),
-                    hidden_at() + Room<int8_t>(s_.cells));
+    return std::max(block_sums_at() + AlignUp(kBlockRows * part_sums() * sizeof(int32_t)),
+                    hidden_at() + Room<int8_t>(part_cells()));
   }
 
  private:
@@ -27,19 +27,25 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
   static size_t Room(int64_t values) {
     return AlignUp(values * sizeof(T) + kVectorRoom);
   }
-  // Scratch in both phases: biases with corrections. In phase 0: the biases of all gates, rows of
-  // inputs as products read them, sums. In phase 1, of a step: sums, the gates' values, the cell
-  // state, the output state and hidden values to be projected as products read them, hidden values.
-  size_t biases_at() const { return AlignUp(std::max(row_, s_.outputs) * sizeof(int32_t)); }
-  size_t rows_at() const { return biases_at() + AlignUp(row_ * sizeof(int32_t)); }
+  // Scratch in all phases, of a part of the cells: biases with corrections. In phase 0: the biases
+  // of all gates, rows of inputs as products read them, sums. Of a step: sums, the gates' values,
+  // the cell state, output states and hidden values to be projected as products read them, hidden
+  // values.
+  int64_t part_sums() const { return parts().front().sums; }
+  size_t biases_at() const { return AlignUp(std::max(part_sums(), s_.outputs) * sizeof(int32_t)); }
+  size_t rows_at() const { return biases_at() + AlignUp(part_sums() * sizeof(int32_t)); }
   size_t block_sums_at() const {
     return rows_at() + AlignUp(kBlockRows * products_.RowBytes(s_.inputs));
   }
   size_t sums_at() const { return biases_at(); }
-  size_t gates_at() const { return sums_at() + Room<int32_t>(std::max(row_, s_.outputs)); }
-  size_t cells_at() const { return gates_at() + Room<int16_t>(row_); }
-  size_t state_at() const { return cells_at() + Room<int16_t>(s_.cells); }
-  size_t left_at() const { return state_at() + Room<std::byte>(products_.RowBytes(s_.outputs)); }
+  size_t gates_at() const {
+    return sums_at() + Room<int32_t>(std::max(rows_together() * part_sums(), s_.outputs));
+  }
+  size_t cells_at() const { return gates_at() + Room<int16_t>(part_sums()); }
+  size_t state_at() const { return cells_at() + Room<int16_t>(part_cells()); }
+  size_t left_at() const {
+    return state_at() + Room<std::byte>(rows_together() * products_.RowBytes(s_.outputs));
+  }
   size_t hidden_at() const { return left_at() + Room<std::byte>(products_.RowBytes(s_.cells)); }
   template <class T>
   static T* Scratch(const KernelArgs& args, size_t at) {
@@ -49,31 +55,39 @@ class IntegerLstmKernel final : public TwoPhaseLstm {
     return reinterpret_cast<int16_t*>(args.shared) + row * row_;
   }
 
-  void MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const override;
+  void MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
+                      int64_t rows) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
-  IntegerLstmStep StepOf(const KernelArgs& args) const;
+  void RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+                     int64_t rows) const override;
+  IntegerLstmStep StepOf(const KernelArgs& args, const Part& part) const;
   // From the sums to the hidden values.
   void Cells(const KernelArgs& args, const IntegerLstmStep& step, int64_t b) const;
   // What peepholes and normalization do to the values of a gate.
   void FinishGate(const KernelArgs& args, const IntegerLstmStep& step, int gate, int64_t b) const;
   // The product of one row, a state or hidden values.
   void MultiplyRow(const KernelArgs& args, const IntegerMatrix& matrix, const IntegerRow& row,
-                   const void* bias) const {
-    products_.Multiply(matrix, row, 1, static_cast<const int32_t*>(bias), Scratch<int32_t>(args, 0),
-                       Scratch<int32_t>(args, sums_at()));
+                   const void* bias, bool backwards) const {
+    products_.Multiply(matrix, row,
+                       {.rows = 1,
+                        .bias = static_cast<const int32_t*>(bias),
+                        .sums = Scratch<int32_t>(args, sums_at()),
+                        .backwards = backwards},
+                       Scratch<int32_t>(args, 0));
   }
 
   IntegerLstm lstm_{};
   IntegerProducts products_;
   const IntegerLstmFunctions* functions_ = nullptr;
-  IntegerMatrix input_, recurrent_, projection_;  // the first two of all gates
+  std::vector<IntegerMatrix> input_, recurrent_;  // of all gates, for each part
+  IntegerMatrix projection_;
 };
 
 Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& context) {
   if (IsByteLstm(op)) return Unsupported("does not take sums of 8 bits");
   FUSELITE_RETURN_IF_ERROR(products_.Init(context.isa));
   functions_ = FindIntegerLstm(context.isa);
-  FUSELITE_RETURN_IF_ERROR(CheckSharedBytes());
+  FUSELITE_RETURN_IF_ERROR(DivideCells(context, products_.weight_bytes()));
   FUSELITE_ASSIGN_OR_RETURN(lstm_, ResolveIntegerLstm(op));
   for (const int32_t zero_point :
        {lstm_.x_zero_point, lstm_.h_zero_point, lstm_.hidden_zero_point}) {
@@ -88,45 +102,60 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
 }
 
 Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
-  const auto gates = [&](int first) { return LstmGateWeights(op, first); };
-  FUSELITE_ASSIGN_OR_RETURN(input_,
-                            products_.Pack(gates(kLstmInputWeights), lstm_.x_zero_point, context));
-  FUSELITE_ASSIGN_OR_RETURN(
-      recurrent_, products_.Pack(gates(kLstmRecurrentWeights), lstm_.h_zero_point, context));
+  for (const Part& part : parts()) {
+    const auto gates = [&](int first) { return GateWeights(op, first, part); };
+    FUSELITE_ASSIGN_OR_RETURN(
+        input_.emplace_back(),
+        products_.Pack(gates(kLstmInputWeights), lstm_.x_zero_point, context));
+    FUSELITE_ASSIGN_OR_RETURN(
+        recurrent_.emplace_back(),
+        products_.Pack(gates(kLstmRecurrentWeights), lstm_.h_zero_point, context));
+  }
   if (!s_.projection) return Status();
   FUSELITE_ASSIGN_OR_RETURN(projection_, products_.Pack({&op.inputs[kLstmProjection], 1},
                                                         lstm_.hidden_zero_point, context));
   return Status();
 }
 
-void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, int64_t first, int64_t rows) const {
+void IntegerLstmKernel::MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
+                                       int64_t rows) const {
+  const Part& at = parts()[part];
   const auto* x = static_cast<const int8_t*>(args.inputs[kLstmX]) + first * s_.inputs;
   const int64_t row_bytes = products_.RowBytes(s_.inputs);
   const auto row = [&](int64_t r) {
-    return products_.RowIn(args.scratch + rows_at() + r * row_bytes, input_);
+    return products_.RowIn(args.scratch + rows_at() + r * row_bytes, input_[part]);
   };
   for (int64_t r = 0; r < rows; ++r) products_.Prepare(x + r * s_.inputs, s_.inputs, row(r));
-  const int32_t* bias = JoinBiases(args, Scratch<int32_t>(args, biases_at()));
   auto* const sums = Scratch<int32_t>(args, block_sums_at());
-  products_.Multiply(input_, row(0), rows, bias, Scratch<int32_t>(args, 0), sums);
+  products_.Multiply(input_[part], row(0),
+                     {.rows = rows,
+                      .bias = JoinBiases(args, at, Scratch<int32_t>(args, biases_at())),
+                      .sums = sums,
+                      .backwards = Backwards(args, 0)},
+                     Scratch<int32_t>(args, 0));
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    const int64_t at = (gate - s_.first_gate()) * s_.cells;
-    functions_->from_input(sums + at, rows, row_, s_.cells, lstm_.input[gate],
-                           FromInput(args, first) + at);
+    const int64_t of_gate = (gate - s_.first_gate()) * at.cells;
+    functions_->from_input({.sums = sums + of_gate,
+                            .rows = rows,
+                            .pitch = at.sums,
+                            .cells = at.cells,
+                            .to = FromInput(args, first) + at.sums_at + of_gate,
+                            .to_pitch = row_},
+                           lstm_.input[gate]);
   }
 }
 
-IntegerLstmStep IntegerLstmKernel::StepOf(const KernelArgs& args) const {
+IntegerLstmStep IntegerLstmKernel::StepOf(const KernelArgs& args, const Part& part) const {
   IntegerLstmStep step{};
   step.lstm = &lstm_;
-  step.cells = s_.cells;
+  step.cells = part.cells;
   step.first_gate = s_.first_gate();
   step.from_state = Scratch<int32_t>(args, sums_at());
   step.gates = Scratch<int16_t>(args, gates_at());
   step.c = Scratch<int16_t>(args, cells_at());
   step.hidden = Scratch<int8_t>(args, hidden_at());
   step.left = s_.projection ? products_.RowIn(args.scratch + left_at(), projection_)
-                            : products_.RowIn(args.scratch + state_at(), recurrent_);
+                            : products_.RowIn(args.scratch + state_at(), recurrent_.front());
   return step;
 }
 
@@ -135,19 +164,20 @@ void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   const auto variable = [&](int i) { return const_cast<void*>(args.inputs[i]); };
   auto* const h_state = static_cast<int8_t*>(variable(kLstmOutputState)) + b * s_.outputs;
   auto* const c_state = static_cast<int16_t*>(variable(kLstmCellState)) + b * s_.cells;
-  const IntegerRow h = products_.RowIn(args.scratch + state_at(), recurrent_);
-  IntegerLstmStep step = StepOf(args);
+  const IntegerRow h = products_.RowIn(args.scratch + state_at(), recurrent_.front());
+  IntegerLstmStep step = StepOf(args, parts().front());
   std::copy_n(c_state, s_.cells, step.c);
   products_.Prepare(h_state, s_.outputs, h);
   const int8_t* last = h_state;
   for (int64_t t = 0; t < s_.steps; ++t) {
     const int64_t row = s_.Row(t, b);
     int8_t* const y = static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs;
-    MultiplyRow(args, recurrent_, h, nullptr);
+    MultiplyRow(args, recurrent_.front(), h, nullptr, Backwards(args, t));
     step.from_input = FromInput(args, row);
     Cells(args, step, b);
     if (s_.projection) {
-      MultiplyRow(args, projection_, step.left, args.inputs[kLstmProjectionBias]);
+      MultiplyRow(args, projection_, step.left, args.inputs[kLstmProjectionBias],
+                  Backwards(args, t));
       functions_->project(lstm_, step.from_state, s_.outputs, y, h);
     } else {
       std::copy_n(step.hidden, s_.cells, y);
@@ -156,6 +186,38 @@ void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   }
   std::copy_n(step.c, s_.cells, c_state);
   if (last != h_state) std::copy_n(last, s_.outputs, h_state);
+}
+
+void IntegerLstmKernel::RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+                                      int64_t rows) const {
+  const Part& at = parts()[part];
+  const int64_t row_bytes = products_.RowBytes(s_.outputs);
+  const auto state = [&](int64_t r) {
+    return products_.RowIn(args.scratch + state_at() + r * row_bytes, recurrent_[part]);
+  };
+  for (int64_t r = 0; r < rows; ++r) {
+    products_.Prepare(StateBefore<int8_t>(args, step, b + r), s_.outputs, state(r));
+  }
+  IntegerLstmStep now = StepOf(args, at);
+  // The next step makes its rows of what all parts have written.
+  now.left = products_.RowIn(args.scratch + left_at(), recurrent_[part]);
+  auto* const sums = Scratch<int32_t>(args, sums_at());
+  products_.Multiply(
+      recurrent_[part], state(0),
+      {.rows = rows, .bias = nullptr, .sums = sums, .backwards = Backwards(args, step)},
+      Scratch<int32_t>(args, 0));
+  auto* const c_states = static_cast<int16_t*>(const_cast<void*>(args.inputs[kLstmCellState]));
+  for (int64_t r = 0; r < rows; ++r) {
+    const int64_t row = s_.Row(step, b + r);
+    int16_t* const c_state = c_states + (b + r) * s_.cells + at.first;
+    now.from_input = FromInput(args, row) + at.sums_at;
+    now.from_state = sums + r * at.sums;
+    std::copy_n(c_state, at.cells, now.c);
+    functions_->whole(now);
+    std::copy_n(now.c, at.cells, c_state);
+    std::copy_n(now.hidden, at.cells,
+                static_cast<int8_t*>(args.outputs[0]) + row * s_.outputs + at.first);
+  }
 }
 
 void IntegerLstmKernel::Cells(const KernelArgs& args, const IntegerLstmStep& step,

@@ -15,16 +15,10 @@ constexpr int32_t kFlipped = 128;
 
 // With x the values: sum of (x - zero point) w = sum of (x + 128) w - (zero point + 128) sum of w.
 std::vector<int32_t> Corrections(std::span<const TensorInfo> weights, int32_t zero_point) {
-  std::vector<int32_t> corrections;
-  for (const TensorInfo& part : weights) {
-    const auto* row = static_cast<const int8_t*>(part.data);
-    const int64_t depth = part.shape[1];
-    for (int64_t n = 0; n < part.shape[0]; ++n, row += depth) {
-      int64_t sum = 0;
-      for (int64_t k = 0; k < depth; ++k) sum += row[k];
-      // Wraps around, as sums do.
-      corrections.push_back(static_cast<int32_t>(-(zero_point + kFlipped) * sum));
-    }
+  std::vector<int32_t> corrections = LstmWeightSums(weights);
+  for (int32_t& sum : corrections) {
+    // Wraps around, as sums do.
+    sum = static_cast<int32_t>(-(zero_point + kFlipped) * int64_t{sum});
   }
   return corrections;
 }
@@ -74,8 +68,9 @@ void IntegerProducts::Prepare(const int8_t* values, int64_t depth, const Integer
   for (; i < depth; ++i) row.bytes[i] = static_cast<int8_t>(values[i] ^ -kFlipped);
 }
 
-void IntegerProducts::Multiply(const IntegerMatrix& matrix, const IntegerRow& first, int64_t rows,
-                               const int32_t* bias, int32_t* scratch, int32_t* sums) const {
+void IntegerProducts::Multiply(const IntegerMatrix& matrix, const IntegerRow& first,
+                               const Output& to, int32_t* scratch) const {
+  const int32_t* bias = to.bias;
   if (bytes() && bias == nullptr) {
     bias = matrix.corrections.data();
   } else if (bytes()) {
@@ -85,13 +80,14 @@ void IntegerProducts::Multiply(const IntegerMatrix& matrix, const IntegerRow& fi
   }
   (bytes() ? quads_ : wide_)
       ->run({.a = bytes() ? reinterpret_cast<const int16_t*>(first.bytes) : first.wide,
-             .rows = rows,
+             .rows = to.rows,
              .depth = RowBytes(matrix.depth) / 2,
              .b = matrix.packed->as<int16_t>(),
              .columns = matrix.columns,
              .bias = bias,
-             .c = sums,
-             .c_pitch = matrix.columns});
+             .c = to.sums,
+             .c_pitch = matrix.columns,
+             .backwards = to.backwards});
 }
 
 }  // namespace fuselite::kernels

@@ -31,6 +31,7 @@ class IntegerProducts {
   // kUnsupported where there is no vector target. Where the core has dot products of bytes, rows
   // are bytes, else int16.
   Status Init(Isa isa);
+  int64_t weight_bytes() const { return bytes() ? sizeof(int8_t) : sizeof(int16_t); }
 
   // Several tensors of one shape: the columns side by side. Their zero points are 0.
   Result<IntegerMatrix> Pack(std::span<const TensorInfo> weights, int32_t zero_point,
@@ -45,8 +46,14 @@ class IntegerProducts {
 
   // sums[r][n] = bias[n] + row r times column n, rows RowBytes() apart; `bias` may be null.
   // `scratch`: of matrix.columns.
-  void Multiply(const IntegerMatrix& matrix, const IntegerRow& first, int64_t rows,
-                const int32_t* bias, int32_t* scratch, int32_t* sums) const;
+  struct Output {
+    int64_t rows;
+    const int32_t* bias;
+    int32_t* sums;
+    bool backwards;  // GemmS16Block's
+  };
+  void Multiply(const IntegerMatrix& matrix, const IntegerRow& first, const Output& to,
+                int32_t* scratch) const;
 
  private:
   bool bytes() const { return quads_ != nullptr; }

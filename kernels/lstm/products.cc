@@ -1,6 +1,7 @@
 #include "kernels/lstm/products.h"
 
 #include <cstring>
+#include <numeric>
 
 #include "kernels/lstm/lstm.h"
 #include "kernels/simd.h"
@@ -9,7 +10,8 @@
 namespace fuselite::kernels {
 namespace {
 
-int64_t Even(int64_t depth) { return (depth + 1) & ~int64_t{1}; }
+// By how much bytes of activations are raised, beside their zero point.
+constexpr int32_t kRaised = 128;
 
 // Tensors of one shape as one matrix, aligned for whatever its values are.
 class JoinedWeights {
@@ -76,16 +78,13 @@ Status LstmProducts::Init(const OpDescription& op, Isa isa) {
   gemm_f32_ = FindGemmF32(isa);
   if (gemm_f32_ == nullptr) return NoVectorTarget(isa);
   if (!IsHybridLstm(op)) return Status();
-  gemm_s16_ = FindGemmS16(isa);
+  gemm_s16_ = FindGemmQuads(isa);
+  bytes_ = gemm_s16_ != nullptr;
+  if (!bytes_) gemm_s16_ = FindGemmS16(isa);
   quantize_ = FindShortRowFunctions(isa);
   store_ = FindHybridRow(isa);
   asymmetric_ = op.params.as<LstmParams>().asymmetric_quantize_inputs;
   return Status();
-}
-
-std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first) {
-  const int first_gate = LstmShape(op).first_gate();
-  return std::span(op.inputs).subspan(first + first_gate, kLstmGates - first_gate);
 }
 
 Result<PackedWeights> PackLstmF32(std::span<const TensorInfo> weights, const GemmF32& gemm,
@@ -128,6 +127,18 @@ Result<PackedWeights> PackLstmQuads(std::span<const TensorInfo> weights, const G
   });
 }
 
+std::vector<int32_t> LstmWeightSums(std::span<const TensorInfo> weights) {
+  std::vector<int32_t> sums;
+  for (const TensorInfo& part : weights) {
+    const auto* row = static_cast<const int8_t*>(part.data);
+    const int64_t depth = part.shape[1];
+    for (int64_t n = 0; n < part.shape[0]; ++n, row += depth) {
+      sums.push_back(std::accumulate(row, row + depth, int32_t{0}));
+    }
+  }
+  return sums;
+}
+
 Result<LstmMatrix> LstmProducts::Pack(std::span<const TensorInfo> weights,
                                       const BuildContext& context) const {
   LstmMatrix matrix;
@@ -136,46 +147,70 @@ Result<LstmMatrix> LstmProducts::Pack(std::span<const TensorInfo> weights,
     matrix.columns += part.shape[0];
     if (hybrid()) matrix.scales.resize(matrix.columns, part.quantization.scale());
   }
-  FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, 0, *gemm_s16_, context)
-                                                    : PackLstmF32(weights, *gemm_f32_, context));
+  if (bytes_) {
+    matrix.sums = LstmWeightSums(weights);
+    FUSELITE_ASSIGN_OR_RETURN(matrix.packed, PackLstmQuads(weights, *gemm_s16_, context));
+  } else {
+    FUSELITE_ASSIGN_OR_RETURN(matrix.packed, hybrid() ? PackLstmS16(weights, 0, *gemm_s16_, context)
+                                                      : PackLstmF32(weights, *gemm_f32_, context));
+  }
   return matrix;
 }
 
+int64_t LstmProducts::RowBytes(int64_t depth) const {
+  return bytes_ ? (depth + 3) & ~int64_t{3} : 2 * ((depth + 1) & ~int64_t{1});
+}
+
 size_t LstmProducts::scales_at(int64_t rows, int64_t depth) const {
-  return AlignUp(rows * Even(depth) * sizeof(int16_t));
+  return AlignUp(rows * RowBytes(depth));
+}
+
+size_t LstmProducts::offsets_at(int64_t rows, int64_t depth) const {
+  return scales_at(rows, depth) + AlignUp(rows * sizeof(float));
 }
 
 size_t LstmProducts::sums_at(int64_t rows, int64_t depth) const {
-  return scales_at(rows, depth) + AlignUp(rows * sizeof(float));
+  return offsets_at(rows, depth) + AlignUp(rows * sizeof(int32_t));
 }
 
 size_t LstmProducts::scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const {
   return hybrid() ? sums_at(rows, depth) + AlignUp(rows * columns * sizeof(int32_t)) : 0;
 }
 
-LstmRows LstmProducts::Prepare(const float* values, int64_t rows, int64_t depth,
+LstmRows LstmProducts::Prepare(const float* values, int64_t rows, int64_t pitch, int64_t depth,
                                std::byte* scratch) const {
-  if (!hybrid()) return {.values = values, .count = rows};
-  auto* quantized = reinterpret_cast<int16_t*>(scratch);
+  if (!hybrid()) return {.values = values, .count = rows, .pitch = pitch};
   auto* scales = reinterpret_cast<float*>(scratch + scales_at(rows, depth));
+  auto* offsets = reinterpret_cast<int32_t*>(scratch + offsets_at(rows, depth));
   for (int64_t r = 0; r < rows; ++r) {
-    const float* row = values + r * depth;
-    int16_t* to = quantized + r * Even(depth);
+    const float* row = values + r * pitch;
+    std::byte* const to = scratch + r * RowBytes(depth);
     DynamicRange range{row[0], row[0]};
     quantize_->extend_range(row, depth, &range);
     const DynamicScale scale = MakeDynamicScale(range, asymmetric_);
-    quantize_->quantize(row, depth, scale, to);
-    if (depth % 2 == 1) to[depth] = 0;
     scales[r] = scale.scale;
+    offsets[r] = -(scale.offset + kRaised);
+    if (bytes_) {
+      // What is behind the last value meets weights of 0.
+      quantize_->quantize_u8(row, depth, scale, reinterpret_cast<uint8_t*>(to));
+      continue;
+    }
+    auto* const shorts = reinterpret_cast<int16_t*>(to);
+    quantize_->quantize(row, depth, scale, shorts);
+    if (depth % 2 == 1) shorts[depth] = 0;
   }
-  return {.values = values, .count = rows, .quantized = quantized, .scales = scales};
+  return {.values = values,
+          .count = rows,
+          .quantized = reinterpret_cast<const int16_t*>(scratch),
+          .scales = scales,
+          .offsets = offsets};
 }
 
 void LstmProducts::Multiply(const LstmMatrix& matrix, const LstmRows& rows, const Output& to,
                             std::byte* scratch) const {
   if (!hybrid()) {
     return gemm_f32_->run({.a = rows.values,
-                           .a_pitch = matrix.depth,
+                           .a_pitch = rows.pitch,
                            .rows = rows.count,
                            .depth = matrix.depth,
                            .b = matrix.packed->as<float>(),
@@ -184,19 +219,23 @@ void LstmProducts::Multiply(const LstmMatrix& matrix, const LstmRows& rows, cons
                            .min = -to.bound,
                            .max = to.bound,
                            .c = to.c,
-                           .c_pitch = to.c_pitch});
+                           .c_pitch = to.c_pitch,
+                           .backwards = to.backwards});
   }
   auto* sums = reinterpret_cast<int32_t*>(scratch + sums_at(rows.count, matrix.depth));
   gemm_s16_->run({.a = rows.quantized,
                   .rows = rows.count,
-                  .depth = Even(matrix.depth),
+                  .depth = RowBytes(matrix.depth) / 2,
                   .b = matrix.packed->as<int16_t>(),
                   .columns = matrix.columns,
                   .bias = nullptr,
                   .c = sums,
-                  .c_pitch = matrix.columns});
+                  .c_pitch = matrix.columns,
+                  .backwards = to.backwards});
   for (int64_t r = 0; r < rows.count; ++r) {
     store_({.sums = sums + r * matrix.columns,
+            .weight_sums = bytes_ ? matrix.sums.data() : nullptr,
+            .offset = rows.offsets[r],
             .n = matrix.columns,
             .scale = rows.scales[r],
             .scales = matrix.scales.data(),

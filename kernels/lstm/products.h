@@ -15,15 +15,13 @@ namespace fuselite::kernels {
 struct LstmMatrix {
   PackedWeights packed;
   int64_t depth = 0, columns = 0;
-  std::vector<float> scales;  // of the hybrid form: for each column
+  // Of the hybrid form, for each column; the second where rows are bytes.
+  std::vector<float> scales;
+  std::vector<int32_t> sums;  // of its weights
 };
 
 // Refuses weights that are not constant.
 Status CheckLstmWeights(const TensorInfo& weights);
-
-// The weights of all gates that there are: inputs `first` + gate of `op`, which Infer has found to
-// have one shape. One product of a row with all of them has few sums in vectors that are not full.
-std::span<const TensorInfo> LstmGateWeights(const OpDescription& op, int first);
 
 // Constant weights [columns, depth], those of several tensors of one shape side by side: float32,
 // and bytes, to which `offset` is added.
@@ -35,12 +33,16 @@ Result<PackedWeights> PackLstmS16(std::span<const TensorInfo> weights, int32_t o
 Result<PackedWeights> PackLstmQuads(std::span<const TensorInfo> weights, const GemmS16& gemm,
                                     const BuildContext& context);
 
-// Rows side by side, quantized in the hybrid form.
+// The sum of the weights of each column, of several int8 tensors of one shape side by side.
+std::vector<int32_t> LstmWeightSums(std::span<const TensorInfo> weights);
+
+// Rows `pitch` values apart, in the hybrid form quantized and side by side.
 struct LstmRows {
   const float* values = nullptr;
-  int64_t count = 0;
-  const int16_t* quantized = nullptr;
-  const float* scales = nullptr;  // for each row
+  int64_t count = 0, pitch = 0;
+  const int16_t* quantized = nullptr;  // or bytes, raised by an offset, two in each
+  const float* scales = nullptr;       // for each row
+  const int32_t* offsets = nullptr;    // what takes the offset off again
 };
 
 class LstmProducts {
@@ -48,14 +50,20 @@ class LstmProducts {
   // The form is that of `op`. kUnsupported where there is no vector target.
   Status Init(const OpDescription& op, Isa isa);
   bool hybrid() const { return store_ != nullptr; }
+  int64_t weight_bytes() const {
+    if (!hybrid()) return sizeof(float);
+    return bytes_ ? sizeof(int8_t) : sizeof(int16_t);
+  }
 
   // Of several tensors of one shape, the columns side by side.
   Result<LstmMatrix> Pack(std::span<const TensorInfo> weights, const BuildContext& context) const;
 
   // What Prepare and Multiply need for so many rows, and depths and columns up to these.
   size_t scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const;
-  // The rows as Multiply() reads them; they last until the next call with this scratch.
-  LstmRows Prepare(const float* values, int64_t rows, int64_t depth, std::byte* scratch) const;
+  // Rows of values, `pitch` apart, as Multiply() reads them; they last until the next call with this
+  // scratch.
+  LstmRows Prepare(const float* values, int64_t rows, int64_t pitch, int64_t depth,
+                   std::byte* scratch) const;
 
   // c[r][n] = cut(bias[n] + row r times column n, to [-bound, bound]); `bias` may be null. c_pitch
   // counts elements. `scratch` is that of Prepare.
@@ -64,17 +72,24 @@ class LstmProducts {
     float bound;
     float* c;
     int64_t c_pitch;
+    bool backwards = false;  // GemmF32Block's
   };
   void Multiply(const LstmMatrix& matrix, const LstmRows& rows, const Output& to,
                 std::byte* scratch) const;
 
  private:
-  // Where sums are in scratch, behind the quantized rows and their scales.
-  size_t sums_at(int64_t rows, int64_t depth) const;
+  // Of a quantized row, which is whole pairs or quads.
+  int64_t RowBytes(int64_t depth) const;
+  // Where sums are in scratch, behind the quantized rows, their scales and offsets.
   size_t scales_at(int64_t rows, int64_t depth) const;
+  size_t offsets_at(int64_t rows, int64_t depth) const;
+  size_t sums_at(int64_t rows, int64_t depth) const;
 
   const GemmF32* gemm_f32_ = nullptr;
+  // Of the hybrid form: of bytes where the core has dot products of these, else of int16, with
+  // twice the weights to read.
   const GemmS16* gemm_s16_ = nullptr;
+  bool bytes_ = false;
   const ShortRowFunctions* quantize_ = nullptr;
   HybridRowFunction* store_ = nullptr;  // null in float32
   bool asymmetric_ = false;

@@ -17,12 +17,14 @@ struct LstmCase {
   int32_t steps = 1, batch = 1, inputs = 1, cells = 1, outputs = 1;
   Activation activation = Activation::kTanh;
   float cell_clip = 0, proj_clip = 0;
+  int threads = 1;
 };
 
 // All 24 inputs, from `value(input)`; a state is a run-time value, all else but x is constant.
 template <class Make>
 OpTester MakeLstm(const LstmCase& c, Make make) {
   OpTester tester(c.sequence ? "UNIDIRECTIONAL_SEQUENCE_LSTM" : "LSTM");
+  tester.threads = c.threads;
   auto& params = tester.params<LstmParams>();
   params.activation = c.activation;
   params.cell_clip = c.cell_clip;
@@ -57,6 +59,14 @@ inline bool IsWeights(int input) {
   return (input >= kLstmInputWeights && input < kLstmBias) || input == kLstmProjection;
 }
 
+// Weights that threads, and the rows of a batch, share at each step, and whose order turns.
+inline void MakeLarge(LstmCase& c, Random& random) {
+  c.peephole = c.projection = c.projection_bias = c.layer_norm = false;
+  c.steps = c.sequence ? static_cast<int32_t>(random.Int(1, 4)) : 1;
+  c.batch = random.Pick({1, 1, 3, 17});
+  c.cells = c.outputs = random.Pick({150, 289, 600});
+}
+
 inline LstmCase RandomLstmCase(Random& random) {
   LstmCase c;
   c.sequence = random.Chance(0.8);
@@ -75,6 +85,8 @@ inline LstmCase RandomLstmCase(Random& random) {
                               Activation::kRelu6, Activation::kTanh, Activation::kTanh});
   c.cell_clip = random.Pick({0.0f, 0.5f});
   c.proj_clip = random.Pick({0.0f, 0.3f});
+  c.threads = static_cast<int>(random.Int(1, 3));
+  if (random.Chance(0.1)) MakeLarge(c, random);
   return c;
 }
 

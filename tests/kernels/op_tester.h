@@ -203,8 +203,8 @@ class OpTester {
     for (const TestTensor& output : outputs) output.CheckGuards(kernel->name());
     // What holds state is another operation the second time.
     if (op.op->state_inputs.empty()) {
-      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin);
-      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd);
+      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin, 1);
+      step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd, 2);
     }
     return outputs;
   }
@@ -219,10 +219,10 @@ class OpTester {
     }
   }
 
-  // Runs the kernel again with every operand, and its own memory, against a page that nobody may
-  // touch; the outputs must be the same.
+  // Runs the kernel again, as run `run`, with every operand, and its own memory, against a page that
+  // nobody may touch; the outputs must be the same.
   void RunGuarded(const Kernel& kernel, const std::vector<TestTensor>& outputs, uint64_t seed,
-                  GuardedBytes::Edge edge) const {
+                  GuardedBytes::Edge edge, uint32_t run) const {
     std::vector<std::unique_ptr<GuardedBytes>> memory;
     const auto place = [&](const void* from, size_t bytes) {
       memory.push_back(std::make_unique<GuardedBytes>(from, bytes, edge));
@@ -248,7 +248,7 @@ class OpTester {
       for (const auto& [begin, end] : {std::pair(half, units), std::pair(int64_t{0}, half)}) {
         if (begin == end) continue;
         const Status status =
-            kernel.Run({in.data(), out.data(), scratch, shared}, phase, begin, end);
+            kernel.Run({in.data(), out.data(), scratch, shared, &run}, phase, begin, end);
         EXPECT_TRUE(status.ok()) << kernel.name() << ": " << status.ToString();
       }
     }

@@ -140,9 +140,15 @@ inline OpTester RandomFullyConnected(Random& random, int32_t min_rows = 1) {
   OpTester tester("FULLY_CONNECTED");
   tester.params<FullyConnectedParams>().activation =
       random.Pick({Activation::kNone, Activation::kRelu, Activation::kTanh});
-  const auto depth = static_cast<int32_t>(random.Int(1, 150));
-  const auto units = static_cast<int32_t>(random.Int(1, 200));
-  const int32_t rows = random.Pick({1, 1, 2, 7, 19, 40});
+  auto depth = static_cast<int32_t>(random.Int(1, 150));
+  auto units = static_cast<int32_t>(random.Int(1, 200));
+  int32_t rows = random.Pick({1, 1, 2, 7, 19, 40});
+  // Weights of 0.5 to 1.4 MB, which every other run reads from their end.
+  if (random.Chance(0.05)) {
+    rows = 1;
+    depth = static_cast<int32_t>(random.Int(400, 600));
+    units = static_cast<int32_t>(random.Int(350, 600));
+  }
   tester.Input(RandomFloats(random, {rows, depth}, RandomPitch(random, depth)));
   AddWeights(tester, random, {units, depth}, units, {.run_time_weights = rows >= min_rows});
   return tester;
