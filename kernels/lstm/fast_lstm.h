@@ -13,7 +13,8 @@ namespace fuselite::kernels {
 // Phase 0 multiplies the inputs of all steps, so that the weights are read once for many rows. Then
 // the steps follow, in one of two ways.
 //
-// In turn: one phase, a unit for each row of the batch through all its steps.
+// In turn: one phase, a unit for each row of the batch, or for some rows together, through all their
+// steps.
 //
 // Shared: a phase for each step, a unit for each part of the cells, for all rows of the batch, and
 // a last phase that keeps the output states. Threads share each step's recurrent weights, of which
@@ -47,12 +48,9 @@ class FastLstm : public Kernel {
   Status DivideCells(const PlanContext& context, int64_t weight_bytes);
 
   std::span<const Part> parts() const { return parts_; }
-  bool shares_steps() const { return shares_steps_; }
   // The most cells of a part, and rows of the batch that go through a step together.
   int64_t part_cells() const { return parts_.front().cells; }
-  int64_t rows_together() const {
-    return shares_steps_ ? std::min(kBlockRows, std::max<int64_t>(1, s_.batch)) : 1;
-  }
+  int64_t rows_together() const { return rows_together_; }
 
   // The rows of `part` of each gate's weights, inputs `first` + gate of `op`, which Infer has found
   // to have one shape. One product with all of them has few sums in vectors that are not full.
@@ -83,10 +81,12 @@ class FastLstm : public Kernel {
   // rows <= kBlockRows.
   virtual void MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
                               int64_t rows) const = 0;
-  // All steps of row `b` of the batch.
+  // All steps of row `b` of the batch, whose cells are one part.
   virtual void RunSteps(const KernelArgs& args, int64_t b) const = 0;
-  // Step `step` of part `part` of the cells, of rows [b, b + rows); rows <= kBlockRows.
-  virtual void RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+  // Step `step` of part `part` of the cells, of rows [b, b + rows); rows <= rows_together(). The
+  // output states stay as they are, and are read at step 0. Not called where there are peepholes,
+  // normalizations or a projection.
+  virtual void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
                              int64_t rows) const = 0;
 
   const LstmShape s_;
@@ -95,10 +95,15 @@ class FastLstm : public Kernel {
 
  private:
   int64_t InputBlocks() const;
-  void KeepState(const KernelArgs& args) const;
+  int64_t BatchBlocks() const;
+  // All steps of rows [b, b + rows).
+  void RunTogether(const KernelArgs& args, int64_t b, int64_t rows) const;
+  // Makes the last outputs of rows [b, b + rows) their states.
+  void KeepState(const KernelArgs& args, int64_t b, int64_t rows) const;
 
   const int64_t sum_bytes_, state_bytes_;
   std::vector<Part> parts_;
+  int64_t rows_together_ = 1;
   bool shares_steps_ = false, turns_ = false;
 };
 

@@ -58,7 +58,7 @@ class IntegerLstmKernel final : public FastLstm {
   void MultiplyInputs(const KernelArgs& args, size_t part, int64_t first,
                       int64_t rows) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
-  void RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+  void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
                      int64_t rows) const override;
   IntegerLstmStep StepOf(const KernelArgs& args, const Part& part) const;
   // From the sums to the hidden values.
@@ -188,7 +188,7 @@ void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   if (last != h_state) std::copy_n(last, s_.outputs, h_state);
 }
 
-void IntegerLstmKernel::RunSharedStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
+void IntegerLstmKernel::RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
                                       int64_t rows) const {
   const Part& at = parts()[part];
   const int64_t row_bytes = products_.RowBytes(s_.outputs);
