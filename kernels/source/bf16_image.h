@@ -7,7 +7,7 @@
 
 #include "kernels/product/description.h"
 #include "kernels/product/source.h"
-#include "kernels/window.h"
+#include "kernels/source/padded_rows.h"
 
 namespace fuselite::kernels {
 
@@ -22,27 +22,21 @@ class Bf16Image {
             RoundFunction* round);
 
   // These describe the copy.
-  int64_t pixel_bytes() const { return channels_ * static_cast<int64_t>(sizeof(uint16_t)); }
-  int64_t row_bytes() const { return pixel_bytes() * width_; }
-  int64_t image_bytes() const { return row_bytes() * height_; }
+  int64_t pixel_bytes() const { return image_.pixel; }
+  int64_t row_bytes() const { return pixel_bytes() * image_.width; }
+  int64_t image_bytes() const { return row_bytes() * image_.height; }
   // With a zero behind the last pixel, for products that read whole pairs.
   size_t bytes() const { return static_cast<size_t>(image_bytes() * batch_) + sizeof(uint16_t); }
 
   // A unit is a piece of a row: matrices are images of a single row.
-  int64_t units() const { return batch_ * height_ * pieces_; }
+  int64_t units() const { return batch_ * image_.height * image_.pieces; }
   int64_t grain() const;
   void Copy(const float* input, std::byte* copy, int64_t begin, int64_t end) const;
 
  private:
-  // Pixels [begin, end) of row `row` of all images.
-  void CopyPiece(const float* input, uint16_t* to, int64_t row, int64_t begin, int64_t end) const;
-
-  RoundFunction* round_;
+  PaddedRows image_;
   int64_t batch_, channels_, pitch_;
-  int64_t height_, width_;  // of the copy
-  int64_t input_height_, input_width_;
-  int64_t top_, left_;
-  int64_t piece_ = 1, pieces_ = 1;  // pixels of a piece, and pieces of a row
+  RoundFunction* round_;
 };
 
 // float32 as products of bfloat16 read it: rounded, with zeros around the image.
