@@ -50,8 +50,7 @@ class QuantizeBlock {
 
   HWY_INLINE QuantizeBlock(float scale, int32_t zero_point)
       : factor_(hn::Set(D(), kOne / scale)),
-        addend_(hn::Set(D(), static_cast<float>(zero_point * kOne + kOne / 2 + kError))),
-        most_(hn::Set(D(), (static_cast<float>(kHigh - zero_point) + 0.25f) * scale)) {
+        addend_(hn::Set(D(), static_cast<float>(zero_point * kOne + kOne / 2 + kError))) {
     HWY_ALIGN int8_t within[16];
     for (int i = 0; i < 16; ++i) within[i] = static_cast<int8_t>(i / 8 * 8 + i % 4 * 2 + i / 4 % 2);
     within_blocks_ = hn::LoadDup128(hn::ScalableTag<int8_t>(), within);
@@ -78,12 +77,11 @@ class QuantizeBlock {
   }
 
  private:
-  // Above the sum by at most 2 kError. What is too large becomes the highest step, as sums of more
-  // bits than a float has would not be exact; what is too small is negative enough in any case. A
-  // NaN, and what is below integers, becomes the lowest of them (or 0), whose fraction is in doubt.
+  // Above the sum by at most 2 kError, where that has no more bits than a float. What has more is
+  // beyond the type's steps, and is packed to the last of them. A NaN, and what is beyond integers,
+  // becomes the lowest of them (or 0), whose fraction is in doubt.
   HWY_INLINE hn::Vec<Words> Steps(const float* in) const {
-    const auto x = StdMin(hn::LoadU(D(), in), most_);
-    return NearestInRange(hn::MulAdd(x, factor_, addend_));
+    return NearestInRange(hn::MulAdd(hn::LoadU(D(), in), factor_, addend_));
   }
 
   // The parts of a in the even lanes and of b in the odd ones.
@@ -94,7 +92,7 @@ class QuantizeBlock {
     return hn::OddEven(hn::BitCast(Shorts(), hn::ShiftLeft<16>(b)), hn::BitCast(Shorts(), a));
   }
 
-  hn::Vec<D> factor_, addend_, most_;
+  hn::Vec<D> factor_, addend_;
   hn::Vec<hn::ScalableTag<int8_t> > within_blocks_;
   decltype(hn::SetTableIndices(Words(), static_cast<const int32_t*>(nullptr))) places_;
 };

@@ -283,8 +283,7 @@ class BidirectionalLstm final : public Kernel {
   Status RunCells(const KernelArgs& args, int phase, int64_t begin, int64_t end) const {
     const int64_t forward = UnitsOf(cells_[0], phase);
     if (begin < forward) {
-      FUSELITE_RETURN_IF_ERROR(
-          RunCell(cells_[0], args, phase - 1, begin, std::min(end, forward)));
+      FUSELITE_RETURN_IF_ERROR(RunCell(cells_[0], args, phase - 1, begin, std::min(end, forward)));
     }
     if (end <= forward) return Status();
     return RunCell(cells_[1], args, phase - 1, std::max(begin, forward) - forward, end - forward);

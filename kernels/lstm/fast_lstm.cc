@@ -39,8 +39,8 @@ Status FastLstm::DivideCells(const PlanContext& context, int64_t weight_bytes) {
   // What peepholes, normalizations and projections do needs all cells of a step.
   const bool plain = !s_.peephole && !s_.layer_norm && !s_.projection;
   const int64_t bytes = row_ * s_.outputs * weight_bytes;
-  shares_steps_ = plain && bytes >= kWorthSharing && context.threads > 1 &&
-                  s_.steps <= kMostSharedSteps;
+  shares_steps_ =
+      plain && bytes >= kWorthSharing && context.threads > 1 && s_.steps <= kMostSharedSteps;
   const int64_t share = shares_steps_ ? s_.batch : CeilDiv(s_.batch, context.threads);
   const bool together = bytes >= kWorthReuse && bytes * share >= kWorthTogether;
   if (plain && together) rows_together_ = std::min(kBlockRows, share);

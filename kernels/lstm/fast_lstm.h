@@ -13,8 +13,8 @@ namespace fuselite::kernels {
 // Phase 0 multiplies the inputs of all steps, so that the weights are read once for many rows. Then
 // the steps follow, in one of two ways.
 //
-// In turn: one phase, a unit for each row of the batch, or for some rows together, through all their
-// steps.
+// In turn: one phase, a unit for each row of the batch, or for some rows together, through all
+// their steps.
 //
 // Shared: a phase for each step, a unit for each part of the cells, for all rows of the batch, and
 // a last phase that keeps the output states. Threads share each step's recurrent weights, of which
@@ -87,7 +87,7 @@ class FastLstm : public Kernel {
   // output states stay as they are, and are read at step 0. Not called where there are peepholes,
   // normalizations or a projection.
   virtual void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
-                             int64_t rows) const = 0;
+                       int64_t rows) const = 0;
 
   const LstmShape s_;
   const int64_t row_;  // sums of one row: those of all gates that there are

@@ -3,9 +3,9 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/lstm/fast_lstm.h"
 #include "kernels/lstm/lstm.h"
 #include "kernels/lstm/products.h"
-#include "kernels/lstm/fast_lstm.h"
 #include "kernels/shape_rules.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -169,7 +169,7 @@ class LstmKernel final : public FastLstm {
                       int64_t count) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
   void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
-                     int64_t count) const override;
+               int64_t count) const override;
   void ClearBehind(const KernelArgs& args, const Part& part, int64_t rows) const;
   LstmCell CellOf(const KernelArgs& args, const Part& part) const;
   void Project(const KernelArgs& args, float* y) const;  // of Hidden()
@@ -243,8 +243,8 @@ void LstmKernel::MultiplyInputs(const KernelArgs& args, size_t part, int64_t fir
                      scratch);
 }
 
-// What lies behind sums and cell states is computed with, too, and a denormal number there takes the
-// core some 150 cycles in each operation.
+// What lies behind sums and cell states is computed with, too, and a denormal number there takes
+// the core some 150 cycles in each operation.
 void LstmKernel::ClearBehind(const KernelArgs& args, const Part& part, int64_t rows) const {
   std::memset(Gates(args) + rows * part.sums, 0, kVectorRoom);
   std::memset(Cells(args) + part.cells, 0, kVectorRoom);
@@ -280,8 +280,7 @@ void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
   const float* h = h_state;
   for (int64_t step = 0; step < s_.steps; ++step) {
     const int64_t row = s_.Row(step, b);
-    const LstmRows rows =
-        products_.Prepare(h, 1, s_.outputs, s_.outputs, ProductScratch(args));
+    const LstmRows rows = products_.Prepare(h, 1, s_.outputs, s_.outputs, ProductScratch(args));
     products_.Multiply(recurrent_.front(), rows,
                        {.bias = Sums(args, row),
                         .bound = kInfinity,
@@ -303,7 +302,7 @@ void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
 }
 
 void LstmKernel::RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
-                               int64_t count) const {
+                         int64_t count) const {
   const Part& at = parts()[part];
   const LstmRows rows = products_.Prepare(StateBefore<float>(args, step, b), count,
                                           StatePitch(step), s_.outputs, ProductScratch(args));

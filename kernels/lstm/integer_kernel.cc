@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "kernels/lstm/fast_lstm.h"
 #include "kernels/lstm/integer_cells.h"
 #include "kernels/lstm/products.h"
-#include "kernels/lstm/fast_lstm.h"
 #include "kernels/simd.h"
 #include "runtime/memory/aligned_buffer.h"
 
@@ -59,7 +59,7 @@ class IntegerLstmKernel final : public FastLstm {
                       int64_t rows) const override;
   void RunSteps(const KernelArgs& args, int64_t b) const override;
   void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
-                     int64_t rows) const override;
+               int64_t rows) const override;
   IntegerLstmStep StepOf(const KernelArgs& args, const Part& part) const;
   // From the sums to the hidden values.
   void Cells(const KernelArgs& args, const IntegerLstmStep& step, int64_t b) const;
@@ -104,9 +104,8 @@ Status IntegerLstmKernel::Plan(const OpDescription& op, const PlanContext& conte
 Status IntegerLstmKernel::Pack(const OpDescription& op, const BuildContext& context) {
   for (const Part& part : parts()) {
     const auto gates = [&](int first) { return GateWeights(op, first, part); };
-    FUSELITE_ASSIGN_OR_RETURN(
-        input_.emplace_back(),
-        products_.Pack(gates(kLstmInputWeights), lstm_.x_zero_point, context));
+    FUSELITE_ASSIGN_OR_RETURN(input_.emplace_back(), products_.Pack(gates(kLstmInputWeights),
+                                                                    lstm_.x_zero_point, context));
     FUSELITE_ASSIGN_OR_RETURN(
         recurrent_.emplace_back(),
         products_.Pack(gates(kLstmRecurrentWeights), lstm_.h_zero_point, context));
@@ -189,7 +188,7 @@ void IntegerLstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
 }
 
 void IntegerLstmKernel::RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
-                                      int64_t rows) const {
+                                int64_t rows) const {
   const Part& at = parts()[part];
   const int64_t row_bytes = products_.RowBytes(s_.outputs);
   const auto state = [&](int64_t r) {

@@ -60,8 +60,8 @@ class LstmProducts {
 
   // What Prepare and Multiply need for so many rows, and depths and columns up to these.
   size_t scratch_bytes(int64_t rows, int64_t depth, int64_t columns) const;
-  // Rows of values, `pitch` apart, as Multiply() reads them; they last until the next call with this
-  // scratch.
+  // Rows of values, `pitch` apart, as Multiply() reads them; they last until the next call with
+  // this scratch.
   LstmRows Prepare(const float* values, int64_t rows, int64_t pitch, int64_t depth,
                    std::byte* scratch) const;
 

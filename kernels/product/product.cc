@@ -69,10 +69,13 @@ Result<Product> Product::Build() const {
 Product::OneTile Product::MakeOneTile() const {
   const bool last_is_whole =
       tiling_.last_vectors == tiling_.vectors && tiling_.last_lanes == kernel_->lanes();
+  // Of no terms and no bias, as products of transposed convolutions may be, panels are empty.
+  const int64_t bytes = std::max<int64_t>(1, static_cast<int64_t>(panel_bytes_));
   return {.whole_panels = tiling_.panels - !last_is_whole,
           .panel_lanes = panel_lanes(),
           .panel_bytes = static_cast<int64_t>(panel_bytes_),
-          .turned_panels = CeilDiv(kTurned, static_cast<int64_t>(panel_bytes_)),
+          .turned_panels = CeilDiv(kTurned, bytes),
+          .turned_together = CeilDiv(kTurnedTogether, bytes),
           .constants_bytes = static_cast<int64_t>(panel_constants_bytes_),
           .left_at = problem_.left_at,
           .out_at = problem_.out_at,
@@ -261,9 +264,8 @@ void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t
   const int64_t whole = std::min(end, at.whole_panels);
   const uint32_t* const number = operands.args.run;
   if (whole - begin >= at.turned_panels && number != nullptr && *number % 2 == 1) {
-    const int64_t together = CeilDiv(kTurnedTogether, at.panel_bytes);
-    for (int64_t panel = whole; panel > begin; panel -= together) {
-      const int64_t first = std::max(begin, panel - together);
+    for (int64_t panel = whole; panel > begin; panel -= at.turned_together) {
+      const int64_t first = std::max(begin, panel - at.turned_together);
       run(0, first, panel - first);
     }
   } else if (begin < whole) {

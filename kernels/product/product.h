@@ -153,7 +153,8 @@ class Product {
   struct OneTile {
     int64_t whole_panels = 0;  // without the last one where that is narrower
     int64_t panel_lanes = 0, panel_bytes = 0;
-    int64_t turned_panels = 0;  // so many go by from their end in every other run
+    // So many panels go by from their end in every other run, some together in their own order.
+    int64_t turned_panels = 0, turned_together = 0;
     int64_t constants_bytes = 0;
     int64_t left_at = 0, out_at = 0, out_row_bytes = 0, out_value_bytes = 0;
   };

@@ -219,8 +219,8 @@ class OpTester {
     }
   }
 
-  // Runs the kernel again, as run `run`, with every operand, and its own memory, against a page that
-  // nobody may touch; the outputs must be the same.
+  // Runs the kernel again, as run `run`, with every operand, and its own memory, against a page
+  // that nobody may touch; the outputs must be the same.
   void RunGuarded(const Kernel& kernel, const std::vector<TestTensor>& outputs, uint64_t seed,
                   GuardedBytes::Edge edge, uint32_t run) const {
     std::vector<std::unique_ptr<GuardedBytes>> memory;
