@@ -33,6 +33,7 @@ class MicroKernelF32 : public kernels::MicroKernel {
     return spec_.depth.FreshBytes(spec_.a_step, spec_.bf16 ? 2 : 4);
   }
   int64_t small_block_bytes() const override { return 64 << 10; }
+  int64_t large_block_bytes() const override;
   size_t panel_bytes(int vectors) const override {
     return static_cast<size_t>(vectors) * isa_.bytes * (steps_ + 1);
   }

@@ -61,6 +61,10 @@ struct TileRun {
   const void* const* inputs = nullptr;  // of KernelArgs, for the tail's operands
 };
 
+// A part of an L2 of 1 MiB, the smallest of current server cores, for a block's rows where the
+// panels come from further away.
+inline constexpr int64_t kLargeBlock = 400 << 10;
+
 class MicroKernel {
  public:
   virtual ~MicroKernel() = default;
@@ -77,7 +81,8 @@ class MicroKernel {
   // How many rows of its line above a tile it may read, and ignore, unless it is the line's first.
   virtual int rows_above() const { return 0; }
   virtual int64_t row_bytes() const = 0;  // that a left row adds to those of the row before it
-  virtual int64_t small_block_bytes() const = 0;  // see ChooseBlocks
+  virtual int64_t small_block_bytes() const = 0;  // see ChooseBlocks, here and below
+  virtual int64_t large_block_bytes() const { return kLargeBlock; }
 
   // Panels are `panel_bytes` long; `to` is aligned to kAlignment. What decides their bytes, beside
   // the matrix, the tiling and the lanes, which Product::layout() names, is in `layout`.

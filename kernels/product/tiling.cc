@@ -9,8 +9,6 @@ namespace {
 
 // Half of a 1 MiB L2, the smallest of current server cores: panels that fit stay there.
 constexpr int64_t kPanelsThatStay = 512 << 10;
-// A part of that L2 for a block's rows where the panels come from further away.
-constexpr int64_t kLargeBlock = 400 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
@@ -78,7 +76,7 @@ Tiling ChooseTiling(const MicroKernel& kernel, int64_t line_rows, int64_t column
 Blocks ChooseBlocks(const MicroKernel& kernel, const Tiling& tiling, int64_t lines, int64_t panels,
                     int64_t panels_bytes, int threads) {
   const int64_t block_bytes =
-      panels_bytes <= kPanelsThatStay ? kernel.small_block_bytes() : kLargeBlock;
+      panels_bytes <= kPanelsThatStay ? kernel.small_block_bytes() : kernel.large_block_bytes();
   const int64_t tiles = tiling.tiles_per_line * lines;
   const int64_t tile_bytes = std::max<int64_t>(1, tiling.rows * kernel.row_bytes());
   const int64_t wanted = CeilDiv(threads > 1 ? kUnitsPerThread * threads : 1, panels);

@@ -48,6 +48,8 @@ enum class Trait : uint8_t {
   // 16 floats are divided in about the time of five multiplications (2.6 cycles), as from Zen 5 on.
   // A Zen 4 takes 10 cycles.
   kDividesFast,
+  // L2 has 2 MiB, as on Intel's cores with AMX.
+  kLargeL2,
 };
 
 // A set of features and traits. Those that a feature builds upon are in a set beside it.

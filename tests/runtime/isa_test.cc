@@ -15,7 +15,8 @@ constexpr Feature kFeatures[] = {Feature::kSsse3,      Feature::kSse4,       Fea
                                  Feature::kAvx512Vbmi, Feature::kAvx512Bf16, Feature::kAmxInt8,
                                  Feature::kAmxBf16,    Feature::kNeon,       Feature::kDotProd,
                                  Feature::kI8mm,       Feature::kBf16};
-constexpr Trait kTraits[] = {Trait::kTwoVectorPorts, Trait::kFollowsStreams, Trait::kDividesFast};
+constexpr Trait kTraits[] = {Trait::kTwoVectorPorts, Trait::kFollowsStreams, Trait::kDividesFast,
+                             Trait::kLargeL2};
 
 TEST(Isa, NamesGoBothWays) {
   for (const IsaPreset& preset : IsaPresets()) {

@@ -46,8 +46,10 @@ Isa Found(const Machine& m) {
   return DetectX86({cpuid, xcr0, tiles});
 }
 
-const Isa kAll = Isa::kAmx.with(Feature::kAvxVnni).with(Trait::kTwoVectorPorts);
-const Isa kNoTiles = kAll.without(Feature::kAmxInt8).without(Feature::kAmxBf16);
+const Isa kAll =
+    Isa::kAmx.with(Feature::kAvxVnni).with(Trait::kTwoVectorPorts).with(Trait::kLargeL2);
+const Isa kNoByteTiles = kAll.without(Feature::kAmxInt8).without(Trait::kLargeL2);
+const Isa kNoTiles = kNoByteTiles.without(Feature::kAmxBf16);
 
 std::vector<int> Bits(std::initializer_list<int> bits) { return bits; }
 
@@ -73,7 +75,7 @@ TEST(X86Features, WantEachOfTheirBits) {
       {&Machine::more_ecx, Bits({11}), no_bf16.without(Feature::kAvx512Vnni)},
       {&Machine::subleaf_eax, Bits({5}), no_bf16},
       {&Machine::more_edx, Bits({24}), kNoTiles},
-      {&Machine::more_edx, Bits({25}), kAll.without(Feature::kAmxInt8)},
+      {&Machine::more_edx, Bits({25}), kNoByteTiles},
       {&Machine::more_edx, Bits({22}), kAll.without(Feature::kAmxBf16)},
   };
   for (const Case& c : cases) {
@@ -116,7 +118,7 @@ TEST(X86Features, AreAskedOfLeavesThatThereAre) {
 TEST(X86Features, TellTheMaker) {
   Machine machine;
   machine.vendor = 0x68747541;  // "Auth", of AuthenticAMD
-  const Isa zen5 = kAll.without(Trait::kTwoVectorPorts);
+  const Isa zen5 = kAll.without(Trait::kTwoVectorPorts).without(Trait::kLargeL2);
   EXPECT_EQ(Found(machine).bits(), zen5.with(Trait::kDividesFast).bits());
   machine.subleaf_eax &= ~(1u << 4);
   const Isa zen4 = zen5.without(Feature::kAvxVnni);
