@@ -71,7 +71,6 @@ class FastLstm : public Kernel {
     const void* rows = step == 0 ? args.inputs[kLstmOutputState] : args.outputs[0];
     return static_cast<const T*>(rows) + (step == 0 ? b : s_.Row(step - 1, b)) * s_.outputs;
   }
-
   // Values from it to that of the next row.
   int64_t StatePitch(int64_t step) const {
     return step == 0 || s_.time_major ? s_.outputs : s_.steps * s_.outputs;
