@@ -48,7 +48,7 @@ enum class Trait : uint8_t {
   // 16 floats are divided in about the time of five multiplications (2.6 cycles), as from Zen 5 on.
   // A Zen 4 takes 10 cycles.
   kDividesFast,
-  // L2 has 2 MiB, as on Intel's cores with AMX.
+  // L2 has 2 MiB, as on Intel's cores from Sapphire Rapids on, the first with AVX-512 and AVX-VNNI.
   kLargeL2,
 };
 

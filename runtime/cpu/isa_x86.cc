@@ -58,7 +58,7 @@ Isa WithTraits(Isa isa, uint32_t maker) {
   constexpr uint32_t kIntel = 0x756E6547, kAmd = 0x68747541;  // "Genu" and "Auth"
   if (maker == kIntel && isa.has(Feature::kAvx512)) {
     const Isa wide = isa.with(Trait::kTwoVectorPorts);
-    return isa.has(Feature::kAmxInt8) ? wide.with(Trait::kLargeL2) : wide;
+    return isa.has(Feature::kAvxVnni) ? wide.with(Trait::kLargeL2) : wide;
   }
   if (maker != kAmd || !isa.has(Feature::kAvx2)) return isa;
   // Zen 5 is the first of AMD's with AVX-VNNI.
