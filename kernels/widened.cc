@@ -118,7 +118,10 @@ class WidenedKernel final : public Kernel {
     std::copy_n(args.inputs, inputs_, inputs.begin());
     for (const Copied& copied : widened_) inputs[copied.operand] = args.shared + copied.rows.at;
     void* outputs[] = {rounded_.empty() ? args.outputs[0] : args.shared + rounded_.front().rows.at};
-    return kernel_->Run({inputs.data(), outputs, args.scratch, args.shared}, phase, begin, end);
+    KernelArgs own = args;
+    own.inputs = inputs.data();
+    own.outputs = outputs;
+    return kernel_->Run(own, phase, begin, end);
   }
 
   std::string name_;

@@ -22,7 +22,6 @@
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"
 #include "kernels/simd_math/pack_bytes-inl.h"
-#include "kernels/simd_math/std_max-inl.h"
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -79,7 +78,8 @@ class QuantizeBlock {
  private:
   // Above the sum by at most 2 kError, where that has no more bits than a float. What has more is
   // beyond the type's steps, and is packed to the last of them. A NaN, and what is beyond integers,
-  // becomes the lowest of them (or 0), whose fraction is in doubt.
+  // becomes the lowest of them (or 0), whose fraction is in doubt; on aarch64 what is above becomes
+  // the highest, which is packed to the last step.
   HWY_INLINE hn::Vec<Words> Steps(const float* in) const {
     return NearestInRange(hn::MulAdd(hn::LoadU(D(), in), factor_, addend_));
   }

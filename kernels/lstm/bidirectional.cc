@@ -300,9 +300,11 @@ class BidirectionalLstm final : public Kernel {
     inputs[kLstmOutputState] = args.inputs[cell.place.states];
     inputs[kLstmCellState] = args.inputs[cell.place.states + 1];
     void* output = args.shared + cell.y_at;
-    return cell.kernel->Run(
-        {inputs.data(), &output, args.scratch, args.shared + cell.shared_at, args.run}, phase,
-        begin, end);
+    KernelArgs own = args;
+    own.inputs = inputs.data();
+    own.outputs = &output;
+    own.shared = args.shared + cell.shared_at;
+    return cell.kernel->Run(own, phase, begin, end);
   }
 
   void Store(const Cell& cell, const KernelArgs& args, int64_t row) const {

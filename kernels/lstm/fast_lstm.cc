@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kMaxSharedBytes = int64_t{1} << 30;
 // Recurrent weights of so many bytes are worth a barrier at each step: reading them from L2 takes a
-// core some 3 microseconds, and a barrier 0.2.
+// core some 3 microseconds, and a barrier 0.2 to 0.6.
 constexpr int64_t kWorthSharing = 256 << 10;
 // Rows of a batch go through a step together where they read weights of so many bytes, each of them
 // and in all: four rows by 144 KiB take 0.71 of the time, two of them 1.05, and 64 by 6 KiB 1.1.
@@ -21,7 +21,7 @@ constexpr int64_t kWorthReuse = 64 << 10, kWorthTogether = 512 << 10;
 constexpr int64_t kTurned = 1280 << 10;
 // Cells of a part are a multiple of this, and so at least.
 constexpr int64_t kPartCells = 32;
-// Steps that have a phase each: what a run knows of a phase takes some 300 bytes for each thread.
+// Steps that have a phase each, of which a run keeps two cells for each thread and a call.
 constexpr int64_t kMostSharedSteps = 4096;
 
 }  // namespace

@@ -43,13 +43,15 @@ class FastLstm : public Kernel {
   static constexpr size_t kVectorRoom = 128;
 
   FastLstm(const OpDescription& op, size_t sum_bytes);
-  // Decides how the steps are walked, by the bytes of the recurrent weights and the threads.
+  // Decides how the steps are walked, by the bytes of a recurrent weight and the threads; all below
+  // is known then.
   // kUnsupported where the sums of all steps take so much that the reference is to run.
   Status DivideCells(const PlanContext& context, int64_t weight_bytes);
 
   std::span<const Part> parts() const { return parts_; }
-  // The most cells of a part, and rows of the batch that go through a step together.
+  // The most cells and sums of a part, and rows of the batch that go through a step together.
   int64_t part_cells() const { return parts_.front().cells; }
+  int64_t part_sums() const { return parts_.front().sums; }
   int64_t rows_together() const { return rows_together_; }
 
   // The rows of `part` of each gate's weights, inputs `first` + gate of `op`, which Infer has found
@@ -63,7 +65,7 @@ class FastLstm : public Kernel {
   // Whether weights are read from their end at step `step`: what the step before read last is read
   // first, so that of weights that are larger than a cache a part is found there.
   bool Backwards(const KernelArgs& args, int64_t step) const {
-    return turns_ && (step + (args.run != nullptr ? *args.run : 0)) % 2 == 1;
+    return turns_ && (step % 2 == 1) != args.odd_run();
   }
   // The output state of row `b` of the batch that a shared step finds, of the state's type T.
   template <typename T>

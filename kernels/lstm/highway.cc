@@ -155,9 +155,9 @@ class LstmKernel final : public FastLstm {
   Status Pack(const OpDescription& op, const BuildContext& context);
 
   size_t scratch_bytes() const override {
-    const int64_t sums = parts().front().sums;
-    const int64_t depth = std::max(s_.outputs, s_.cells), columns = std::max(s_.outputs, sums);
-    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, sums),
+    const int64_t depth = std::max(s_.outputs, s_.cells);
+    const int64_t columns = std::max(s_.outputs, part_sums());
+    return products_at() + std::max(products_.scratch_bytes(kBlockRows, s_.inputs, part_sums()),
                                     products_.scratch_bytes(rows_together(), depth, columns));
   }
 
@@ -171,12 +171,13 @@ class LstmKernel final : public FastLstm {
   void RunStep(const KernelArgs& args, int64_t step, size_t part, int64_t b,
                int64_t count) const override;
   void ClearBehind(const KernelArgs& args, const Part& part, int64_t rows) const;
-  LstmCell CellOf(const KernelArgs& args, const Part& part) const;
+  // `gates`: the sums of the part's gates, side by side.
+  LstmCell CellOf(const KernelArgs& args, const Part& part, float* gates) const;
   void Project(const KernelArgs& args, float* y) const;  // of Hidden()
   // Scratch: the sums of a part's step, in phase 0 the biases of its gates; its cell state; hidden
   // values; that of products.
   static size_t Room(int64_t values) { return AlignUp(values * sizeof(float) + kVectorRoom); }
-  size_t cells_at() const { return Room(rows_together() * parts().front().sums); }
+  size_t cells_at() const { return Room(rows_together() * part_sums()); }
   size_t hidden_at() const { return cells_at() + Room(part_cells()); }
   size_t products_at() const { return hidden_at() + Room(part_cells()); }
   float* Gates(const KernelArgs& args) const { return reinterpret_cast<float*>(args.scratch); }
@@ -250,7 +251,7 @@ void LstmKernel::ClearBehind(const KernelArgs& args, const Part& part, int64_t r
   std::memset(Cells(args) + part.cells, 0, kVectorRoom);
 }
 
-LstmCell LstmKernel::CellOf(const KernelArgs& args, const Part& part) const {
+LstmCell LstmKernel::CellOf(const KernelArgs& args, const Part& part, float* gates) const {
   LstmCell cell{};
   cell.cells = part.cells;
   cell.coupled = s_.coupled;
@@ -259,7 +260,7 @@ LstmCell LstmKernel::CellOf(const KernelArgs& args, const Part& part) const {
   cell.c = Cells(args);
   cell.m = Hidden(args);
   for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-    cell.gates[gate] = Gates(args) + (gate - s_.first_gate()) * part.cells;
+    cell.gates[gate] = gates + (gate - s_.first_gate()) * part.cells;
     if (s_.peephole && gate != kCellGate) {
       cell.peephole[gate] =
           products_.hybrid() ? peephole_[gate].data() : In(args, PeepholeInput(gate));
@@ -271,7 +272,7 @@ LstmCell LstmKernel::CellOf(const KernelArgs& args, const Part& part) const {
 }
 
 void LstmKernel::RunSteps(const KernelArgs& args, int64_t b) const {
-  const LstmCell cell = CellOf(args, parts().front());
+  const LstmCell cell = CellOf(args, parts().front(), Gates(args));
   ClearBehind(args, parts().front(), 1);
   // Variables are bound as inputs and written in place.
   float* const h_state = const_cast<float*>(In(args, kLstmOutputState)) + b * s_.outputs;
@@ -313,16 +314,13 @@ void LstmKernel::RunStep(const KernelArgs& args, int64_t step, size_t part, int6
                       .c_pitch = at.sums,
                       .backwards = Backwards(args, step)},
                      ProductScratch(args));
-  LstmCell cell = CellOf(args, at);
   ClearBehind(args, at, count);
   for (int64_t r = 0; r < count; ++r) {
     const int64_t row = s_.Row(step, b + r);
     const float* const from_input = Sums(args, row) + at.sums_at;
     float* const gates = Gates(args) + r * at.sums;
     for (int64_t i = 0; i < at.sums; ++i) gates[i] += from_input[i];
-    for (int gate = s_.first_gate(); gate < kLstmGates; ++gate) {
-      cell.gates[gate] = gates + (gate - s_.first_gate()) * at.cells;
-    }
+    const LstmCell cell = CellOf(args, at, gates);
     float* const c_state =
         const_cast<float*>(In(args, kLstmCellState)) + (b + r) * s_.cells + at.first;
     std::copy_n(c_state, at.cells, cell.c);

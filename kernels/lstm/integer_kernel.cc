@@ -31,7 +31,6 @@ class IntegerLstmKernel final : public FastLstm {
   // of all gates, rows of inputs as products read them, sums. Of a step: sums, the gates' values,
   // the cell state, output states and hidden values to be projected as products read them, hidden
   // values.
-  int64_t part_sums() const { return parts().front().sums; }
   size_t biases_at() const { return AlignUp(std::max(part_sums(), s_.outputs) * sizeof(int32_t)); }
   size_t rows_at() const { return biases_at() + AlignUp(part_sums() * sizeof(int32_t)); }
   size_t block_sums_at() const {

@@ -47,9 +47,7 @@ Result<IntegerMatrix> IntegerProducts::Pack(std::span<const TensorInfo> weights,
   return matrix;
 }
 
-int64_t IntegerProducts::RowBytes(int64_t depth) const {
-  return bytes() ? (depth + 3) & ~int64_t{3} : 2 * ((depth + 1) & ~int64_t{1});
-}
+int64_t IntegerProducts::RowBytes(int64_t depth) const { return LstmRowBytes(depth, bytes()); }
 
 IntegerRow IntegerProducts::RowIn(std::byte* memory, const IntegerMatrix& matrix) const {
   if (bytes()) return {.bytes = reinterpret_cast<int8_t*>(memory)};

@@ -157,10 +157,6 @@ Result<LstmMatrix> LstmProducts::Pack(std::span<const TensorInfo> weights,
   return matrix;
 }
 
-int64_t LstmProducts::RowBytes(int64_t depth) const {
-  return bytes_ ? (depth + 3) & ~int64_t{3} : 2 * ((depth + 1) & ~int64_t{1});
-}
-
 size_t LstmProducts::scales_at(int64_t rows, int64_t depth) const {
   return AlignUp(rows * RowBytes(depth));
 }

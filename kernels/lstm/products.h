@@ -36,6 +36,11 @@ Result<PackedWeights> PackLstmQuads(std::span<const TensorInfo> weights, const G
 // The sum of the weights of each column, of several int8 tensors of one shape side by side.
 std::vector<int32_t> LstmWeightSums(std::span<const TensorInfo> weights);
 
+// Bytes of a row of so many values as products read it: whole quads of bytes, or pairs of int16.
+constexpr int64_t LstmRowBytes(int64_t depth, bool bytes) {
+  return bytes ? (depth + 3) & ~int64_t{3} : 2 * ((depth + 1) & ~int64_t{1});
+}
+
 // Rows `pitch` values apart, in the hybrid form quantized and side by side.
 struct LstmRows {
   const float* values = nullptr;
@@ -78,8 +83,7 @@ class LstmProducts {
                 std::byte* scratch) const;
 
  private:
-  // Of a quantized row, which is whole pairs or quads.
-  int64_t RowBytes(int64_t depth) const;
+  int64_t RowBytes(int64_t depth) const { return LstmRowBytes(depth, bytes_); }
   // Where sums are in scratch, behind the quantized rows, their scales and offsets.
   size_t scales_at(int64_t rows, int64_t depth) const;
   size_t offsets_at(int64_t rows, int64_t depth) const;

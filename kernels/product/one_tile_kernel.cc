@@ -51,7 +51,8 @@ class OneTileKernel final : public PhasedKernel, public StreamingKernel {
     if (prepare_ == nullptr) {
       Multiply(args, begin, end);
     } else {
-      const KernelArgs own{args.inputs, args.outputs, args.scratch, args.scratch, args.run};
+      KernelArgs own = args;
+      own.shared = args.scratch;
       prepare_(own, 0, 1);
       Multiply(own, begin, end);
     }

@@ -262,8 +262,7 @@ void Product::RunOneTile(const ProductOperands& operands, int64_t begin, int64_t
                   .inputs = operands.args.inputs});
   };
   const int64_t whole = std::min(end, at.whole_panels);
-  const uint32_t* const number = operands.args.run;
-  if (whole - begin >= at.turned_panels && number != nullptr && *number % 2 == 1) {
+  if (whole - begin >= at.turned_panels && operands.args.odd_run()) {
     for (int64_t panel = whole; panel > begin; panel -= at.turned_together) {
       const int64_t first = std::max(begin, panel - at.turned_together);
       run(0, first, panel - first);

@@ -74,7 +74,9 @@ class Reordered final : public Kernel {
   size_t shared_bytes() const override { return inner_->shared_bytes(); }
   Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
     const void* const inputs[] = {nullptr, args.inputs[1], args.inputs[0], args.inputs[2]};
-    return inner_->Run({inputs, args.outputs, args.scratch, args.shared}, phase, begin, end);
+    KernelArgs own = args;
+    own.inputs = inputs;
+    return inner_->Run(own, phase, begin, end);
   }
 
  private:

@@ -22,6 +22,9 @@ struct KernelArgs {
   // The number of the run, one more than that of the run before; null where there is none. It may
   // decide the order of the work, never a result.
   const uint32_t* run = nullptr;
+
+  // Of two runs, one behind the other, one is odd.
+  bool odd_run() const { return run != nullptr && *run % 2 == 1; }
 };
 
 // Immutable after construction and safe to run from many threads at once. Single-threaded inside:
