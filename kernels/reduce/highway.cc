@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/make_kernel.h"
+#include "kernels/reduce/parts.h"
 #include "kernels/reduce/reduce.h"
 #include "kernels/shape_rules.h"
 #include "kernels/widened.h"
@@ -105,7 +106,7 @@ HWY_INLINE void ReduceVectors(const ReducePlan& plan, const In* in, float* out, 
   HWY_UNROLL(8)
   for (size_t v = 0; v < kTotals; ++v) {
     if (kKind == ReduceKind::kMean) {
-      totals[v] = hn::Div(totals[v], hn::Set(d, static_cast<float>(plan.terms())));
+      totals[v] = hn::Div(totals[v], hn::Set(d, static_cast<float>(plan.divisor())));
     }
     if (kVectors == 0) {
       StorePartial(totals[v], d, out, n);
@@ -153,7 +154,7 @@ void ReduceRunsOf(const ReducePlan& plan, const float* in, float* out) {
     }
   }
   const float total = Joined<kKind>(Combine<kKind>(Combine<kKind>(a, b), Combine<kKind>(c, e)));
-  *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.terms()) : total;
+  *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.divisor()) : total;
 }
 
 // a, b, c, e reduced.
@@ -345,6 +346,36 @@ std::unique_ptr<Kernel> MakeLanes(std::string name, const ReducePlan& plan, Redu
       });
 }
 
+// About a microsecond's.
+constexpr int64_t kPartOfLanes = 8192, kPartOfRuns = 32768;
+
+// ReduceLanes or ReduceRuns.
+using ReduceFloats = void(ReduceKind kind, const ReducePlan& plan, const float* in, float* out,
+                          size_t n);
+
+std::unique_ptr<Kernel> MakeInParts(std::string name, ReduceKind kind, const ReducePlan& plan,
+                                    ReducedParts parts, ReduceFloats* reduce) {
+  const ReduceKind of_part = kind == ReduceKind::kMean ? ReduceKind::kSum : kind;
+  const int64_t lanes = plan.lanes;
+  ReducePlan totals;
+  totals.lanes = lanes;
+  totals.run_count = parts.count;
+  totals.run_stride = lanes;
+  totals.averaged = plan.terms();
+  ReduceFunctions functions;
+  functions.reduce = [=](const KernelArgs& args, const ReducePlan& part, int64_t at,
+                         std::byte* to) {
+    reduce(of_part, part, static_cast<const float*>(args.inputs[0]) + at,
+           reinterpret_cast<float*>(to), static_cast<size_t>(lanes));
+  };
+  functions.join = [=](const KernelArgs& args, const std::byte* from, int64_t outer) {
+    reduce(kind, totals, reinterpret_cast<const float*>(from),
+           static_cast<float*>(args.outputs[0]) + outer * lanes, static_cast<size_t>(lanes));
+  };
+  return MakeReduceInParts(std::move(name), plan, std::move(parts),
+                           lanes * static_cast<int64_t>(sizeof(float)), 1, std::move(functions));
+}
+
 Result<std::unique_ptr<Kernel>> BuildMeansOfBFloat16(const OpDescription& op,
                                                      const ReducePlan& plan, Isa isa) {
   constexpr auto kMeans = FUSELITE_SIMD_TABLE(MeanLanesOfBFloat16);
@@ -408,9 +439,15 @@ Result<std::unique_ptr<Kernel>> BuildReduceHighway(const OpDescription& op,
   constexpr int64_t kShortRun = 256;
   if (along_runs && plan.run_count < kShortRun) return BuildShortRuns(op, plan, context.isa);
   auto* const reduce = along_runs ? runs : kLanes.For(context.isa);
-  return MakeLanes<float>(
-      std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa),
-      plan, [=](const float* in, float* out, size_t n) { reduce(kind, plan, in, out, n); });
+  std::string name =
+      std::string(along_runs ? "reduce runs" : "reduce lanes") + " f32 " + SimdName(context.isa);
+  if (std::optional<ReducedParts> parts =
+          DivideTerms(plan, along_runs ? kPartOfRuns : kPartOfLanes)) {
+    return MakeInParts(std::move(name), kind, plan, std::move(*parts), reduce);
+  }
+  return MakeLanes<float>(std::move(name), plan, [=](const float* in, float* out, size_t n) {
+    reduce(kind, plan, in, out, n);
+  });
 }
 
 }  // namespace fuselite::kernels

@@ -8,6 +8,7 @@
 
 #include "kernels/make_kernel.h"
 #include "kernels/reduce/byte_reduction.h"
+#include "kernels/reduce/parts.h"
 #include "runtime/support/ceil_div.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -246,6 +247,34 @@ void ReduceRuns(const ByteReduction& f, const ReducePlan& plan, const uint8_t* i
   RescaleSums(f.rescale, sums, out, f.flip, plan.terms(), n);
 }
 
+// The sums of a part's lanes, without rescaling; `in` at its first term.
+void SumPart(const ReducePlan& part, const uint8_t* in, uint8_t flip, uint32_t* sums) {
+  if (AlongRuns(part)) {
+    *sums = SumRuns(part, in, flip);
+    return;
+  }
+  for (int64_t c = 0; c < part.lanes; c += kByteBlock) {
+    const auto n = static_cast<size_t>(std::min(kByteBlock, part.lanes - c));
+    HWY_ALIGN uint32_t totals[kByteBlock] = {};
+    SumColumns(part, in + c, flip, totals, n);
+    std::copy_n(totals, n, sums + c);
+  }
+}
+
+// The outputs of `lanes` lanes of `terms` terms, summed in `parts` parts.
+void JoinSums(const ByteReduction& f, const uint32_t* sums, int64_t parts, int64_t lanes,
+              int64_t terms, uint8_t* out) {
+  for (int64_t c = 0; c < lanes; c += kByteBlock) {
+    const auto n = static_cast<size_t>(std::min(kByteBlock, lanes - c));
+    HWY_ALIGN uint32_t totals[kByteBlock] = {};
+    for (int64_t part = 0; part < parts; ++part) {
+      const uint32_t* const of_part = sums + part * lanes + c;
+      for (size_t i = 0; i < n; ++i) totals[i] += of_part[i];
+    }
+    RescaleSums(f.rescale, totals, out + c, f.flip, terms, n);
+  }
+}
+
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif
@@ -284,6 +313,32 @@ Result<std::unique_ptr<Kernel>> MakeSumsOfOuters(const ReducePlan& plan,
       });
 }
 
+// About a microsecond's, of a few rows each.
+constexpr int64_t kPartOfBytes = 32768;
+
+Result<std::unique_ptr<Kernel>> MakeSumsInParts(std::string name, const ReducePlan& plan,
+                                                ReducedParts parts, const ByteReduction& reduction,
+                                                Isa isa) {
+  constexpr auto kPart = FUSELITE_SIMD_TABLE(SumPart);
+  constexpr auto kJoin = FUSELITE_SIMD_TABLE(JoinSums);
+  FUSELITE_ASSIGN_OR_RETURN(auto* const sum, kPart.Require(isa));
+  FUSELITE_ASSIGN_OR_RETURN(auto* const join_sums, kJoin.Require(isa));
+  const int64_t lanes = plan.lanes;
+  ReduceFunctions functions;
+  functions.reduce = [=](const KernelArgs& args, const ReducePlan& part, int64_t at,
+                         std::byte* to) {
+    sum(part, static_cast<const uint8_t*>(args.inputs[0]) + at, reduction.flip,
+        reinterpret_cast<uint32_t*>(to));
+  };
+  functions.join = [=, count = parts.count, terms = plan.terms()](
+                       const KernelArgs& args, const std::byte* from, int64_t outer) {
+    join_sums(reduction, reinterpret_cast<const uint32_t*>(from), count, lanes, terms,
+              static_cast<uint8_t*>(args.outputs[0]) + outer * lanes);
+  };
+  return MakeReduceInParts(std::move(name), plan, std::move(parts),
+                           lanes * static_cast<int64_t>(sizeof(uint32_t)), 1, std::move(functions));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
@@ -309,10 +364,14 @@ Result<std::unique_ptr<Kernel>> BuildReduceBytes(const OpDescription& op,
   if (const std::optional<GroupedColumns> grouped = AsGroupedColumns(plan, kByteBlock)) {
     return MakeReduceGroups(*grouped, reduction, context.isa);
   }
+  std::string name = internal::Join(along_runs ? "reduce runs " : "reduce lanes ",
+                                    DataTypeName(type), ' ', SimdName(context.isa));
+  if (std::optional<ReducedParts> parts = DivideTerms(plan, kPartOfBytes); parts && sums) {
+    return MakeSumsInParts(std::move(name), plan, std::move(*parts), reduction, context.isa);
+  }
   const int64_t along = along_runs ? plan.outer : plan.lanes;
   const int64_t blocks = (along + kByteBlock - 1) / kByteBlock;
-  return MakeKernel(std::string(along_runs ? "reduce runs " : "reduce lanes ") +
-                        std::string(DataTypeName(type)) + " " + SimdName(context.isa),
+  return MakeKernel(std::move(name),
                     {.units = along_runs ? blocks : plan.outer * blocks,
                      .grain = GrainFor(plan.terms() * std::min(along, kByteBlock) / 8)},
                     [=](const KernelArgs& args, int64_t begin, int64_t end) {

@@ -33,7 +33,10 @@ struct ReducePlan {
   int64_t outer = 1;  // the product of kept
   int64_t runs = 1;   // the product of reduced
 
+  int64_t averaged = 0;  // the terms of a mean whose totals of parts are reduced
+
   int64_t terms() const { return runs * run_count; }
+  int64_t divisor() const { return averaged > 0 ? averaged : terms(); }
   // Where outer output `o` begins in the input.
   int64_t OuterOffset(int64_t o) const { return Offset(kept, o); }
   int64_t RunOffset(int64_t run) const { return Offset(reduced, run); }

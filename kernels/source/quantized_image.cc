@@ -34,7 +34,8 @@ QuantizedImage::QuantizedImage(const Layout& layout, Isa isa)
   ranges_at_ = scales_at_ + AlignUp(l_.images * sizeof(RowScale));
 }
 
-int64_t QuantizedImage::grain() const { return GrainFor(groups_.chunk_values() / 4); }
+// To find the range of 8 thousand values and to quantize them takes 1.7 us, either 0.8 and more.
+int64_t QuantizedImage::grain() const { return GrainFor(2 * groups_.chunk_values()); }
 
 size_t QuantizedImage::shared_bytes() const {
   return ranges_at_ + (groups_.several_chunks() ? AlignUp(units() * sizeof(DynamicRange)) : 0);

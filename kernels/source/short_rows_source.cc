@@ -48,11 +48,13 @@ ImageMemory ShortRowsSource::memory() const {
 }
 
 std::vector<Phase> ShortRowsSource::phases() const {
-  Phase convert{.units = groups_.chunks(),
-                .grain = GrainFor(groups_.chunk_values() / 4),
-                .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-                  for (int64_t unit = begin; unit < end; ++unit) Convert(args, unit);
-                }};
+  Phase convert{
+      .units = groups_.chunks(),
+      // As for QuantizedImage, where values are quantized; bytes only become wider.
+      .grain = GrainFor(is_float() ? 2 * groups_.chunk_values() : groups_.chunk_values() / 4),
+      .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
+        for (int64_t unit = begin; unit < end; ++unit) Convert(args, unit);
+      }};
   if (!is_float() || !groups_.several_chunks()) return {std::move(convert)};
   // The range of a group is gathered from several units.
   Phase find = convert;

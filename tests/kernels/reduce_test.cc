@@ -348,6 +348,61 @@ TEST_P(ReduceIsaTest, IntegersHaveTheBitsOfTheReference) {
   }
 }
 
+// Terms enough for units of their own, of which the last one has fewer rows.
+TEST_P(ReduceIsaTest, FewOutputsOfManyTerms) {
+  const struct {
+    Shape shape;
+    std::vector<int32_t> axes;
+  } kCases[] = {{{1, 37, 41, 24}, {1, 2}}, {{3, 61, 23, 33}, {1, 2}}, {{1, 211, 300}, {0, 1, 2}},
+                {{2, 5, 70001}, {0, 2}},   {{7, 3, 9000}, {0, 2}},    {{70003}, {0}}};
+  uint64_t seed = 0;
+  for (const auto& [shape, axes] : kCases) {
+    for (const bool pitched : {false, true}) {
+      Random random(++seed);
+      SCOPED_TRACE(random.Trace());
+      uint32_t mask = 0;
+      for (const int32_t axis : axes) mask |= 1u << axis;
+      TensorInfo info{.type = kF32, .shape = shape};
+      info.row_pitch = pitched && shape.rank() > 1 ? shape.dim(-1) + 5 : 0;
+      TestTensor x(info, 4 * random.Int(0, 3));
+      x.Fill(random, -1, 2);
+      for (const auto& [name, kind] : {std::pair("MEAN", ReduceKind::kMean),
+                                       {"SUM", ReduceKind::kSum},
+                                       {"REDUCE_MAX", ReduceKind::kMax},
+                                       {"REDUCE_MIN", ReduceKind::kMin}}) {
+        OpTester tester(name);
+        tester.Input(x).Constant(Axes(axes));
+        ASSERT_TRUE(tester.Infer().ok());
+        std::vector<double> magnitude;
+        const Shape& out = tester.op.outputs[0].shape;
+        const std::vector<double> expected = Expected(kind, x, mask, out, &magnitude);
+        const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3) * 4);
+        ASSERT_EQ(actual.ok(), GetParam().has_vectors()) << actual.status().ToString();
+        if (!actual.ok()) continue;
+        for (int64_t o = 0; o < out.elements(); ++o) {
+          ASSERT_NEAR((*actual)[0].at<float>(o), expected[o], 1e-5 * (1 + magnitude[o]))
+              << name << ' ' << shape << " at " << o;
+        }
+      }
+      for (const DataType type : {DataType::kInt8, DataType::kUInt8}) {
+        TensorInfo bytes = info;
+        bytes.type = type;
+        const int32_t zero = type == DataType::kInt8 ? -5 : 120;
+        bytes.quantization = {{0.03f}, {zero}};
+        TestTensor q(bytes, random.Int(0, 3));
+        q.Fill(random, type == DataType::kInt8 ? -128 : 0, type == DataType::kInt8 ? 127 : 255);
+        OpTester tester("MEAN");
+        tester.Input(q).Constant(Axes(axes)).Output(type, {{0.011f}, {zero + 3}});
+        ASSERT_TRUE(tester.Infer().ok());
+        const auto expected = tester.Run("reference", Isa::kScalar);
+        const auto actual = tester.Run("highway", GetParam(), seed, random.Int(0, 3));
+        ASSERT_TRUE(expected.ok());
+        if (actual.ok()) ExpectSame<uint8_t>((*expected)[0], (*actual)[0], "MEAN");
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, ReduceIsaTest, ::testing::ValuesIn(RunnableIsas()),
                          [](const auto& info) { return std::string(IsaName(info.param)); });
 
