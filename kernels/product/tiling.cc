@@ -12,6 +12,12 @@ constexpr int64_t kPanelsThatStay = 512 << 10;
 // Units for each thread, so that the threads share them evenly.
 constexpr int kUnitsPerThread = 4;
 
+// Threads that share the rows find them where they left them in the step before, and leave them
+// where the next step reads them, but each needs all panels. With two threads MobileNetV1 takes
+// 0.95 of the time that it takes where they share the panels, MobileNetV2 with bytes 0.97. Weights
+// of more than so many times the rows' bytes would take longer on their way to each.
+constexpr int64_t kRowsToShare = 4;
+
 // Few rows whose panels are those of many (MicroKernel::many_rows), where the weights are worth it.
 constexpr int64_t kFewRows = 4, kManyRows = 64;
 
@@ -82,8 +88,12 @@ Blocks ChooseBlocks(const MicroKernel& kernel, const Tiling& tiling, int64_t lin
   const int64_t wanted = CeilDiv(threads > 1 ? kUnitsPerThread * threads : 1, panels);
   const int64_t most = std::max<int64_t>(
       1, std::min(std::max<int64_t>(1, block_bytes / tile_bytes), tiles / wanted));
+  int64_t count = CeilDiv(tiles, most);
+  if (tiles >= threads && panels_bytes <= kRowsToShare * tiles * tile_bytes) {
+    count = std::min(tiles, CeilDiv(count, threads) * threads);
+  }
   Blocks blocks;
-  blocks.tiles = CeilDiv(tiles, CeilDiv(tiles, most));
+  blocks.tiles = CeilDiv(tiles, count);
   blocks.count = CeilDiv(tiles, blocks.tiles);
   return blocks;
 }
