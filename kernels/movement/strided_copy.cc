@@ -48,6 +48,12 @@ CopyPlan::CopyPlan(const StridedCopy& copy, const CopyLoops& loops) : loops_(loo
   for (const CopyDim& dim : copy_.dims) units_ *= dim.size;
 }
 
+int64_t CopyPlan::moves() const {
+  const bool one_by_one =
+      loop_ == Loop::kElements || loop_ == Loop::kTranspose || loop_ == Loop::kReverse;
+  return std::max(bytes_ / 4, one_by_one ? bytes_ / copy_.element_bytes : 0);
+}
+
 void CopyPlan::ChooseLoop() {
   run_bytes_ = copy_.element_bytes;
   if (!copy_.dims.empty()) {

@@ -44,7 +44,8 @@ class CopyPlan {
   explicit CopyPlan(const StridedCopy& copy, const CopyLoops& loops = ScalarCopyLoops());
 
   int64_t units() const { return units_; }
-  int64_t bytes() const { return bytes_; }  // that it writes
+  // What its time is counted in: words of four bytes, or the elements that are moved one by one.
+  int64_t moves() const;
   // Units [begin, end). The pointers are the tensors' starts and need no alignment.
   void Run(const void* in, void* out, int64_t begin, int64_t end) const;
 
