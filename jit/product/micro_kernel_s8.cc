@@ -3,6 +3,7 @@
 #include "jit/product/gemm_byte_pairs_emitter.h"
 #include "jit/product/product_s8.h"
 #include "jit/product/sum_bytes.h"
+#include "kernels/product/byte_sums.h"
 #include "kernels/source/flipped_rows.h"
 #include "kernels/source/split_rows.h"
 
@@ -224,13 +225,19 @@ void MicroKernelS8::RowValues(const std::byte* left, int64_t step, int64_t count
                               int32_t* values) const {
   const auto scale = static_cast<int32_t>(-WeightsOffset());
   const std::vector<DepthRuns::Run>& runs = spec_.depth.runs;
-  // The runs of a depth are equally long.
-  const ByteSum sum(runs.front().length, format_.flips ? 0x80 : 0);
+  const uint8_t flip = format_.flips ? 0x80 : 0;
+  const int64_t length = runs.front().length;  // of each
+  const ByteSum of_short(length, flip);
   std::fill_n(values, count, 0);
   for (int64_t outer = 0; outer < spec_.depth.outer; ++outer) {
     for (const DepthRuns::Run& run : runs) {
       const std::byte* bytes = left + outer * spec_.depth.outer_step + run.offset;
-      sum.AddEach(reinterpret_cast<const uint8_t*>(bytes), step, count, values);
+      const kernels::ByteRows rows{reinterpret_cast<const uint8_t*>(bytes), step, count};
+      if (length < kernels::kShortestSummed) {
+        of_short.AddEachShort(rows, values);
+      } else {
+        kernels::AddByteSums(isa_.features, flip, rows, length, values);
+      }
     }
   }
   const auto added = static_cast<int32_t>(SignedActivations() ? 128 * depth_ : 0);

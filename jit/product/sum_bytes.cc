@@ -40,25 +40,21 @@ __m128i ByteSum::LongHalves(const uint8_t* run) const {
   return sums;
 }
 
-void ByteSum::AddEach(const uint8_t* runs, int64_t step, int64_t count, int32_t* sums) const {
+void ByteSum::AddEachShort(const kernels::ByteRows& rows, int32_t* sums) const {
   // A copy stays in registers, and a loop for each kind of run asks for it once.
   const ByteSum sum = *this;
-  const auto add = [&](auto halves_of) {
-    for (int64_t i = 0; i < count; ++i) {
-      sums[i] += static_cast<int32_t>(Joined(halves_of(runs + i * step)));
+  const auto add = [&](auto bytes_of) {
+    for (int64_t i = 0; i < rows.count; ++i) {
+      const __m128i bytes = _mm_xor_si128(bytes_of(rows.values + i * rows.step), sum.flips_);
+      sums[i] += static_cast<int32_t>(Joined(_mm_sad_epu8(bytes, _mm_setzero_si128())));
     }
   };
-  const auto short_halves = [&](__m128i bytes) {
-    return _mm_sad_epu8(_mm_xor_si128(bytes, sum.flips_), _mm_setzero_si128());
-  };
-  if (n_ >= 16) {
-    add([&](const uint8_t* run) { return sum.LongHalves(run); });
-  } else if (n_ >= 8) {
-    add([&](const uint8_t* run) { return short_halves(sum.Eights(run)); });
+  if (n_ >= 8) {
+    add([&](const uint8_t* run) { return sum.Eights(run); });
   } else if (n_ >= 4) {
-    add([&](const uint8_t* run) { return short_halves(sum.Fours(run)); });
+    add([&](const uint8_t* run) { return sum.Fours(run); });
   } else {
-    add([&](const uint8_t* run) { return short_halves(sum.Few(run)); });
+    add([&](const uint8_t* run) { return sum.Few(run); });
   }
 }
 

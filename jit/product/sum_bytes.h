@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/product/byte_groups.h"
+
 namespace fuselite::jit {
 
 // Adds up runs of n bytes, each XORed with `flip`, as unsigned values. Reads nothing beside them:
@@ -20,8 +22,9 @@ class ByteSum {
     return _mm_cvtsi128_si64(_mm_add_epi64(halves, _mm_unpackhi_epi64(halves, halves)));
   }
   int64_t operator()(const uint8_t* run) const { return Joined(Halves(run)); }
-  // Adds the sums of `count` runs, each `step` bytes behind the one before, to `sums`.
-  void AddEach(const uint8_t* runs, int64_t step, int64_t count, int32_t* sums) const;
+  // Adds the sum of each row's run to `sums`. Precondition: n < 16; longer ones are summed by
+  // kernels::AddByteSums.
+  void AddEachShort(const kernels::ByteRows& rows, int32_t* sums) const;
 
  private:
   __m128i LongHalves(const uint8_t* run) const;

@@ -27,17 +27,17 @@ TEST(SumBytes, IsThatOfTheRunAlone) {
 }
 
 // Runs that overlap, and such with gaps, on top of what was there.
-TEST(SumBytes, AddsEachOfManyRuns) {
+TEST(SumBytes, AddsEachOfManyShortRuns) {
   kernels::testing::Random random(2);
   SCOPED_TRACE(random.Trace());
-  for (int64_t n = 0; n <= 70; ++n) {
+  for (int64_t n = 0; n < 16; ++n) {
     const int64_t step = random.Int(1, 90), count = random.Int(1, 9);
     const auto flip = static_cast<uint8_t>(random.Pick({0x00, 0x80}));
     std::vector<uint8_t> bytes(n + step * (count - 1));
     for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random.Int(0, 255));
     const ByteSum sum(n, flip);
     std::vector<int32_t> sums(count, 7);
-    sum.AddEach(bytes.data(), step, count, sums.data());
+    sum.AddEachShort({bytes.data(), step, count}, sums.data());
     for (int64_t i = 0; i < count; ++i) {
       EXPECT_EQ(sums[i], 7 + sum(bytes.data() + i * step)) << n << " values, run " << i;
     }
