@@ -34,7 +34,16 @@ constexpr int64_t kGroupsOfOutlier = 4;
 // and 100 bytes each: L1 holds that of many rows, while a single row waits for its weights.
 constexpr int64_t kMostAgain = 64, kMostAgainOfOneRow = 512;
 // What a row costs: a dot product, the sum of a run of its values, and of each value there.
-constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 5, kCyclesOfSummedByte = 0.08;
+constexpr double kCyclesOfProduct = 0.5, kCyclesOfRun = 2, kCyclesOfSummedByte = 0.035;
+// Short runs are summed one by one.
+constexpr double kCyclesOfShortRun = 5;
+
+double CyclesOfSums(const DepthRuns& depth) {
+  const bool is_short = depth.runs.front().length < kernels::kShortestSummed;
+  const auto runs = static_cast<double>(depth.outer * std::ssize(depth.runs));
+  return runs * (is_short ? kCyclesOfShortRun : kCyclesOfRun) +
+         static_cast<double>(depth.depth()) * kCyclesOfSummedByte;
+}
 
 // DivideIntegerTail: those of a line, where lines follow each other in the output.
 int64_t RowsOfCall(const ProductProblem& problem) {
@@ -67,6 +76,26 @@ std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKe
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
     ProductFormatS8 format, const kernels::DepthRuns& depth, ProductProblem* problem, Isa isa) {
+  ProductProblem of_centered = *problem;
+  FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const MicroKernelS8> kernel,
+                            MakeOn(isa, format, depth, problem));
+  if (!kernel->amx_ || kernel->WeightsOffset() == 0 || !format.outliers) return Shared(kernel);
+  // Centered weights need no sums of rows, but no tile of AMX takes them.
+  FUSELITE_ASSIGN_OR_RETURN(
+      const std::shared_ptr<const MicroKernelS8> centered,
+      MakeOn(isa.CutTo(Isa::kAvx512Bf16), std::move(format), depth, &of_centered));
+  const double sums = static_cast<double>(problem->grid.rows()) * CyclesOfSums(depth);
+  if (!centered->centered_ ||
+      CyclesOfTiles(of_centered, *centered) >= CyclesOfTiles(*problem, *kernel) + sums) {
+    return Shared(kernel);
+  }
+  *problem = std::move(of_centered);
+  return Shared(centered);
+}
+
+Result<std::shared_ptr<const MicroKernelS8>> MicroKernelS8::MakeOn(Isa isa, ProductFormatS8 format,
+                                                                   const kernels::DepthRuns& depth,
+                                                                   ProductProblem* problem) {
   if (format.byte_pairs) isa = IsaOfBytePairs(isa);
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
@@ -98,20 +127,21 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   if (spec.byte_pairs) {
     kernel->SplitBlocks(problem);
     FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-    return Shared(kernel);
+    return std::shared_ptr<const MicroKernelS8>(kernel);
   }
   spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&
                          spec.tail.requantization.has_value();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  if (one_row && kernel->many_rows() == nullptr) return Shared(kernel);
+  if (one_row && kernel->many_rows() == nullptr)
+    return std::shared_ptr<const MicroKernelS8>(kernel);
   kernel->amx_twin_ = kernel->WithAmx();
-  if (one_row) return Shared(kernel);
+  if (one_row) return std::shared_ptr<const MicroKernelS8>(kernel);
   if (kernel->amx_twin_ != nullptr &&
       CyclesOfTiles(*problem, *kernel->amx_twin_) < CyclesOfTiles(*problem, *kernel)) {
-    return Shared(kernel->amx_twin_);
+    return std::shared_ptr<const MicroKernelS8>(kernel->amx_twin_);
   }
   kernel->FlipBlocks(problem);
-  return Shared(kernel);
+  return std::shared_ptr<const MicroKernelS8>(kernel);
 }
 
 std::shared_ptr<MicroKernelS8> MicroKernelS8::WithAmx() const {
@@ -168,9 +198,7 @@ bool MicroKernelS8::RepaysCentering(int64_t again, int64_t group_channels) const
   const DepthRuns& depth = spec_.depth;
   const int64_t vectors = (group_channels + isa_.lanes() - 1) / isa_.lanes();
   const double steps = static_cast<double>(again * vectors) * kCyclesOfProduct;
-  const auto runs = static_cast<double>(depth.outer * std::ssize(depth.runs));
-  const double sums = runs * kCyclesOfRun + static_cast<double>(depth_) * kCyclesOfSummedByte;
-  return steps <= sums;
+  return steps <= CyclesOfSums(depth);
 }
 
 int MicroKernelS8::max_rows(int vectors) const {
