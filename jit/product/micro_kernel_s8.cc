@@ -79,8 +79,9 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   ProductProblem of_centered = *problem;
   FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const MicroKernelS8> kernel,
                             MakeOn(isa, format, depth, problem));
-  if (!kernel->amx_ || kernel->WeightsOffset() == 0 || !format.outliers) return Shared(kernel);
   // Centered weights need no sums of rows, but no tile of AMX takes them.
+  const bool may_center = kernel->isa_.features.has(Feature::kAmxInt8) && format.outliers;
+  if (!may_center || kernel->WeightsOffset() == 0) return Shared(kernel);
   FUSELITE_ASSIGN_OR_RETURN(
       const std::shared_ptr<const MicroKernelS8> centered,
       MakeOn(isa.CutTo(Isa::kAvx512Bf16), std::move(format), depth, &of_centered));
