@@ -105,7 +105,7 @@ bool TakesPairs(const Graph& graph, const Node& node, Isa isa) {
   const auto joins = [&](const Consumers::Reader& reader) {
     return graph.node(reader.node).op->places_inputs;
   };
-  return isa.has(Feature::kAvx512Vnni) && !isa.has(Feature::kAmxInt8) && is_byte &&
+  return isa.has(Feature::kAvx512Vnni) && is_byte &&
          std::ranges::none_of(graph.consumers(node.outputs[0]), joins);
 }
 
