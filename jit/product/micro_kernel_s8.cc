@@ -89,7 +89,7 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   if (!may_center || kernel->WeightsOffset() == 0) return Shared(kernel);
   FUSELITE_ASSIGN_OR_RETURN(
       const std::shared_ptr<const MicroKernelS8> centered,
-      MakeOn(isa.CutTo(Isa::kAvx512Bf16), std::move(format), depth, &of_centered));
+      MakeOn(isa.without(Feature::kAmxInt8), std::move(format), depth, &of_centered));
   const double sums = static_cast<double>(problem->grid.rows()) * CyclesOfSums(depth);
   if (!centered->centered_ ||
       CyclesOfTiles(of_centered, *centered) >= CyclesOfTiles(*problem, *kernel) + sums) {
