@@ -70,6 +70,13 @@ void CopyLongRows(const std::byte* in, std::byte* out, const CopyDim& rows, int6
   }
 }
 
+// Whether all runs begin with a line on both sides. Elsewhere each vector of 64 bytes would lie in
+// two lines, but only every other one of 32: 784 runs of 232 bytes take 0.8 of the time with these.
+bool FillsLines(const std::byte* in, const std::byte* out, const CopyDim& rows) {
+  const auto address = reinterpret_cast<uintptr_t>(in) | reinterpret_cast<uintptr_t>(out);
+  return (address | static_cast<uintptr_t>(rows.in_stride | rows.out_stride)) % kLineBytes == 0;
+}
+
 void CopyRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t run_bytes) {
   // From here on the library's memcpy is as fast as a loop of vectors where both ends lie alike in
   // their lines, and takes up to twice as long where they do not (glibc 2.36, a Zen 4).
@@ -82,8 +89,9 @@ void CopyRows(const std::byte* in, std::byte* out, const CopyDim& rows, int64_t 
                  : CopyLongRows(in, out, rows, run_bytes);
   }
   const ByteTag d;
-  if (run_bytes >= static_cast<int64_t>(hn::Lanes(d)))
+  if (run_bytes >= static_cast<int64_t>(hn::Lanes(d)) && FillsLines(in, out, rows)) {
     return CopyRowsBy(d, in, out, rows, run_bytes);
+  }
   if (run_bytes >= 32) return CopyRowsBy(hn::CappedTag<uint8_t, 32>(), in, out, rows, run_bytes);
   if (run_bytes >= 16) return CopyRowsBy(hn::CappedTag<uint8_t, 16>(), in, out, rows, run_bytes);
   if (run_bytes >= 8) return CopyRowsByWords<uint64_t>(in, out, rows, run_bytes);
