@@ -28,6 +28,7 @@ constexpr RewriteFunction kRewrites[] = {
     RegroupConvolution,
     PlainTransposeConv,
     PoolVolumeByImages,
+    MeanOfImage,
     // Integers.
     SinkDequantize,
     TabulateBytes,

@@ -178,6 +178,9 @@ bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
 // over the depth, between reshapes.
 bool PoolVolumeByImages(Graph&, NodeId, RewriteContext&);
 
+// AVERAGE_POOL_2D with one window over a large image of floats -> MEAN.
+bool MeanOfImage(Graph&, NodeId, RewriteContext&);
+
 // TRANSPOSE_CONV to a few channels -> CONV_2D, DEPTH_TO_SPACE (along lines RESHAPE); of stride 1 ->
 // CONV_2D.
 bool TransposeConvInBlocks(Graph&, NodeId, RewriteContext&);

@@ -83,28 +83,40 @@ HWY_INLINE float Joined(V totals) {
   return hn::GetLane(hn::SumOfLanes(d, totals));
 }
 
-// `kVectors` vectors of lanes through all terms, in the order of the reference. `n` < Lanes lanes
-// where kVectors is 0.
+// `kVectors` vectors of lanes through all terms. `n` < Lanes lanes where kVectors is 0. Of fewer
+// than four vectors several terms are combined side by side, as each addition waits for the one
+// before.
 template <ReduceKind kKind, size_t kVectors, class In>
 HWY_INLINE void ReduceVectors(const ReducePlan& plan, const In* in, float* out, size_t n) {
   constexpr size_t kTotals = kVectors == 0 ? 1 : kVectors;
+  constexpr size_t kChains = kTotals < 4 ? 4 / kTotals : 1;
   const D d;
   const size_t lanes = hn::Lanes(d);
-  V totals[kTotals];
+  V totals[kChains * kTotals];
   HWY_UNROLL(8)
-  for (size_t v = 0; v < kTotals; ++v) totals[v] = hn::Set(d, Start<kKind>());
+  for (size_t v = 0; v < kChains * kTotals; ++v) totals[v] = hn::Set(d, Start<kKind>());
+  const auto add = [&](const In* term, V* to) FUSELITE_INLINED {
+    HWY_UNROLL(8)
+    for (size_t v = 0; v < kTotals; ++v) {
+      const V value = kVectors == 0 ? LoadFloats(d, term, n) : LoadFloats(d, term + v * lanes);
+      to[v] = Combine<kKind>(to[v], value);
+    }
+  };
   for (int64_t run = 0; run < plan.runs; ++run) {
     const In* term = in + plan.RunOffset(run);
-    for (int64_t i = 0; i < plan.run_count; ++i, term += plan.run_stride) {
-      HWY_UNROLL(8)
-      for (size_t v = 0; v < kTotals; ++v) {
-        const V value = kVectors == 0 ? LoadFloats(d, term, n) : LoadFloats(d, term + v * lanes);
-        totals[v] = Combine<kKind>(totals[v], value);
-      }
+    int64_t i = 0;
+    for (; i + static_cast<int64_t>(kChains) <= plan.run_count; i += kChains) {
+      HWY_UNROLL(4)
+      for (size_t c = 0; c < kChains; ++c, term += plan.run_stride) add(term, totals + c * kTotals);
     }
+    for (; i < plan.run_count; ++i, term += plan.run_stride) add(term, totals);
   }
   HWY_UNROLL(8)
   for (size_t v = 0; v < kTotals; ++v) {
+    HWY_UNROLL(4)
+    for (size_t c = 1; c < kChains; ++c) {
+      totals[v] = Combine<kKind>(totals[v], totals[c * kTotals + v]);
+    }
     if (kKind == ReduceKind::kMean) {
       totals[v] = hn::Div(totals[v], hn::Set(d, static_cast<float>(plan.divisor())));
     }

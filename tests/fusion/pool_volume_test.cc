@@ -1,4 +1,4 @@
-// TensorFlow's pools of volumes become pools of images.
+// TensorFlow's pools of volumes become pools of images, pools of whole images means.
 #include <array>
 
 #include "kernels/tensorflow/pool3d.h"
@@ -67,6 +67,25 @@ TEST(PoolVolumeByImages, IsOnePoolWhereOneIsEnough) {
     const Outcome outcome = ExpectSameFused(b.graph(), 0);
     EXPECT_THAT(outcome.ops(), ElementsAre("TANH", "MAX_POOL_2D"));
   }
+}
+
+// A window over all of an image that is worth sharing, and windows that are not.
+TEST(MeanOfImage, TakesLargeImages) {
+  const auto ops = [](const Shape& shape, int height, int width, int activation) {
+    GraphBuilder b;
+    const Attributes pool = {{"filter_height", height},
+                             {"filter_width", width},
+                             {"stride_h", 1},
+                             {"stride_w", 1},
+                             {"padding", 1},
+                             {"fused_activation_function", activation}};
+    b.Output(b.Op("AVERAGE_POOL_2D", {b.Op("TANH", {b.Input(shape)})}, pool));
+    return ExpectFusedEqualsUnfused(b.graph(), 1e-5f).ops();
+  };
+  EXPECT_THAT(ops({2, 30, 20, 30}, 30, 20, 0), ElementsAre("TANH", "MEAN"));
+  EXPECT_THAT(ops({2, 30, 20, 30}, 30, 19, 0), ElementsAre("TANH", "AVERAGE_POOL_2D"));
+  EXPECT_THAT(ops({2, 30, 20, 20}, 30, 20, 0), ElementsAre("TANH", "AVERAGE_POOL_2D"));
+  EXPECT_THAT(ops({2, 30, 20, 30}, 30, 20, 1), ElementsAre("TANH", "AVERAGE_POOL_2D + relu"));
 }
 
 }  // namespace
