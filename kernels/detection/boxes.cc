@@ -2,14 +2,17 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <numeric>
+#include <string>
+#include <utility>
 
 #include "kernels/detection/best_label.h"
 #include "kernels/detection/detection.h"
 #include "kernels/detection/kept_boxes.h"
-#include "kernels/make_kernel.h"
 #include "kernels/simd.h"
 #include "runtime/memory/aligned_buffer.h"
+#include "runtime/support/ceil_div.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -45,10 +48,12 @@ struct Found {
   float score;
 };
 
-class Detection {
+// Ranks the boxes, which threads share, and keeps the best ones, which one of them does.
+class Detection final : public Kernel {
  public:
-  Detection(const OpDescription& op, const Functions& functions)
-      : functions_(functions),
+  Detection(const OpDescription& op, std::string name, const Functions& functions)
+      : name_(std::move(name)),
+        functions_(functions),
         params_(op.params.as<DetectionParams>()),
         boxes_(op.inputs[0]),
         scores_(op.inputs[1]),
@@ -60,25 +65,37 @@ class Detection {
         scores_in_order_(scores_.type == DataType::kFloat32 ||
                          scores_.quantization.scale() >= std::numeric_limits<float>::min()) {}
 
-  size_t scratch_bytes() const {
+  std::string_view name() const override { return name_; }
+  int phases() const override { return 2; }
+  int64_t units(int phase) const override { return phase == 0 ? CeilDiv(count_, kTogether) : 1; }
+  size_t shared_bytes() const override {
     const auto n = static_cast<size_t>(count_);
     return AlignUp(n * sizeof(Box)) + AlignUp(n * sizeof(float)) +
-           2 * AlignUp(n * sizeof(int32_t)) + AlignUp(n * sizeof(uint64_t)) +
+           AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t));
+  }
+  size_t scratch_bytes() const override {
+    const auto n = static_cast<size_t>(count_);
+    return AlignUp(n * sizeof(float)) + AlignUp(n * sizeof(int32_t)) +
+           AlignUp(n * sizeof(uint64_t)) +
            AlignUp(sizeof(float) * KeptBoxes::values(params_.max_detections)) +
-           AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t)) +
            AlignUp(static_cast<size_t>(params_.num_classes) * sizeof(int32_t)) +
            AlignUp(2 * static_cast<size_t>(params_.max_detections) * sizeof(Found));
   }
 
-  Status Run(const KernelArgs& args) const {
-    Memory memory(args.scratch);
-    auto* boxes = memory.Take<Box>(count_);
-    FUSELITE_RETURN_IF_ERROR(Decode(args, boxes));
+  Status Run(const KernelArgs& args, int phase, int64_t begin, int64_t end) const override {
+    if (phase == 0) {
+      return Rank(args, static_cast<int32_t>(begin * kTogether),
+                  static_cast<int32_t>(std::min<int64_t>(count_, end * kTogether)));
+    }
     ClearOutputs(args);
-    return params_.regular ? RunRegular(args, memory, boxes) : RunFast(args, memory, boxes);
+    params_.regular ? KeepOfEachClass(args) : KeepByBestLabel(args);
+    return Status();
   }
 
  private:
+  // Some microseconds' boxes.
+  static constexpr int64_t kTogether = 128;
+
   class Memory {
    public:
     explicit Memory(std::byte* next) : next_(next) {}
@@ -93,9 +110,41 @@ class Detection {
     std::byte* next_;
   };
 
-  Status Decode(const KernelArgs& args, Box* boxes) const {
+  // What is known of each box before any is kept.
+  struct Ranked {
+    Box* boxes;       // of regular suppression alone, which looks at all of them for each class
+    float* best;      // the best score, of fast suppression alone, as what follows
+    int32_t* labels;  // labels_ of each box, the best first
+  };
+  Ranked RankedOf(const KernelArgs& args) const {
+    Memory memory(args.shared);
+    auto* const boxes = memory.Take<Box>(count_);
+    auto* const best = memory.Take<float>(count_);
+    return {boxes, best, memory.Take<int32_t>(int64_t{count_} * labels_)};
+  }
+
+  // Boxes [begin, end).
+  Status Rank(const KernelArgs& args, int32_t begin, int32_t end) const {
+    const Ranked ranked = RankedOf(args);
+    const Reals anchors(anchors_, args.inputs[2]);
+    auto* const all = Memory(args.scratch).Take<int32_t>(params_.num_classes);
+    for (int32_t i = begin; i < end; ++i) {
+      // With sides of at least 0 the box cannot end before it begins. Few are looked at then.
+      const bool certain = anchors[int64_t{4} * i + 2] >= 0 && anchors[int64_t{4} * i + 3] >= 0;
+      if (params_.regular || !certain) {
+        const Box box = Decode(args, i);
+        if (box.top > box.bottom || box.left > box.right) {
+          return InvalidArgument("box ", i, " ends before it begins");
+        }
+        ranked.boxes[i] = box;
+      }
+      if (!params_.regular) RankLabels(args, i, ranked, all);
+    }
+    return Status();
+  }
+
+  Box Decode(const KernelArgs& args, int32_t i) const {
     const Reals encodings(boxes_, args.inputs[0]), anchors(anchors_, args.inputs[2]);
-    const int64_t length = boxes_.shape[2];
     // In double precision, as the host computes it.
     const auto centre = [](double encoded, double scale, double size, double at) {
       return static_cast<float>(encoded / scale * size + at);
@@ -103,18 +152,33 @@ class Detection {
     const auto half = [](double encoded, double scale, double size) {
       return static_cast<float>(0.5 * std::exp(encoded / scale) * size);
     };
-    for (int32_t i = 0; i < count_; ++i) {
-      const int64_t e = i * length, a = int64_t{4} * i;
-      const float y = centre(encodings[e], params_.y_scale, anchors[a + 2], anchors[a]);
-      const float x = centre(encodings[e + 1], params_.x_scale, anchors[a + 3], anchors[a + 1]);
-      const float h = half(encodings[e + 2], params_.h_scale, anchors[a + 2]);
-      const float w = half(encodings[e + 3], params_.w_scale, anchors[a + 3]);
-      boxes[i] = {y - h, x - w, y + h, x + w};
-      if (boxes[i].top > boxes[i].bottom || boxes[i].left > boxes[i].right) {
-        return InvalidArgument("box ", i, " ends before it begins");
-      }
+    const int64_t e = i * int64_t{boxes_.shape[2]}, a = int64_t{4} * i;
+    const float y = centre(encodings[e], params_.y_scale, anchors[a + 2], anchors[a]);
+    const float x = centre(encodings[e + 1], params_.x_scale, anchors[a + 3], anchors[a + 1]);
+    const float h = half(encodings[e + 2], params_.h_scale, anchors[a + 2]);
+    const float w = half(encodings[e + 3], params_.w_scale, anchors[a + 3]);
+    return {y - h, x - w, y + h, x + w};
+  }
+
+  float ScoreOf(const KernelArgs& args, int32_t box, int32_t label) const {
+    return Reals(scores_, args.inputs[1])[int64_t{box} * classes_ + background_ + label];
+  }
+
+  // `all`: room for a number of each class.
+  void RankLabels(const KernelArgs& args, int32_t i, const Ranked& ranked, int32_t* all) const {
+    int32_t* const of_box = ranked.labels + int64_t{i} * labels_;
+    if (labels_ == 1 && scores_in_order_) {
+      *of_box = BestLabel(args, i);
+    } else {
+      // Which of equal scores comes first is the library's choice, here as in the host; but the
+      // best one alone is the first of them.
+      std::iota(all, all + params_.num_classes, 0);
+      std::partial_sort(all, all + labels_, all + params_.num_classes, [&](int32_t a, int32_t b) {
+        return ScoreOf(args, i, a) > ScoreOf(args, i, b);
+      });
+      std::copy_n(all, labels_, of_box);
     }
-    return Status();
+    ranked.best[i] = ScoreOf(args, i, *of_box);
   }
 
   void ClearOutputs(const KernelArgs& args) const {
@@ -124,8 +188,8 @@ class Detection {
     std::fill_n(static_cast<float*>(args.outputs[2]), count, 0.0f);
   }
 
-  void Store(const KernelArgs& args, const Box* boxes, int64_t at, const Found& found) const {
-    static_cast<Box*>(args.outputs[0])[at] = boxes[found.box];
+  void Store(const KernelArgs& args, int64_t at, const Found& found) const {
+    static_cast<Box*>(args.outputs[0])[at] = Decode(args, found.box);
     static_cast<float*>(args.outputs[1])[at] = static_cast<float>(found.label);
     static_cast<float*>(args.outputs[2])[at] = found.score;
   }
@@ -140,8 +204,9 @@ class Detection {
   }
 
   // The boxes that are kept, best first, at most `limit`: `order` holds them at its front. Those
-  // below the threshold, and those that overlap a better one, are left out.
-  int32_t Suppress(const Box* boxes, const float* scores, int32_t limit,
+  // below the threshold, and those that overlap a better one, are left out. `box_of(i)` is box i.
+  template <class BoxOf>
+  int32_t Suppress(const BoxOf& box_of, const float* scores, int32_t limit,
                    const SuppressionMemory& memory, int32_t* order) const {
     uint64_t* const ranks = memory.ranks;
     uint64_t* end = ranks;
@@ -152,10 +217,11 @@ class Detection {
     uint64_t* sorted = ranks;
     for (uint64_t* next = ranks; next != end && kept.count() < limit; ++next) {
       if (next == sorted) sorted = SortSome(ranks, next, end, limit);
-      const int32_t box = BoxOf(*next);
-      if (functions_.covers(kept, boxes[box], params_.overlap_threshold)) continue;
-      order[kept.count()] = box;
-      kept.Add(boxes[box]);
+      const int32_t number = NumberOf(*next);
+      const Box box = box_of(number);
+      if (functions_.covers(kept, box, params_.overlap_threshold)) continue;
+      order[kept.count()] = number;
+      kept.Add(box);
     }
     return kept.count();
   }
@@ -167,7 +233,7 @@ class Detection {
     const uint32_t rising = (bits & kSign) != 0 ? ~bits : bits | kSign;
     return uint64_t{~rising} << 32 | static_cast<uint32_t>(box);
   }
-  static int32_t BoxOf(uint64_t rank) { return static_cast<int32_t>(rank & UINT32_MAX); }
+  static int32_t NumberOf(uint64_t rank) { return static_cast<int32_t>(rank & UINT32_MAX); }
 
   // Brings some of the ranks from `next` on in order, as many again as are, and returns where they
   // end: few are looked at before there are enough boxes.
@@ -191,44 +257,29 @@ class Detection {
     return best(static_cast<const uint8_t*>(args.inputs[1]));
   }
 
-  Status RunFast(const KernelArgs& args, Memory& memory, const Box* boxes) const {
-    const Reals scores(scores_, args.inputs[1]);
-    auto* best = memory.Take<float>(count_);
+  // A box once, by its best score.
+  void KeepByBestLabel(const KernelArgs& args) const {
+    const Ranked ranked = RankedOf(args);
+    Memory memory(args.scratch);
     auto* order = memory.Take<int32_t>(count_);
-    const SuppressionMemory suppression = TakeForSuppression(memory);
-    auto* labels = memory.Take<int32_t>(int64_t{count_} * labels_);
-    auto* all = memory.Take<int32_t>(params_.num_classes);
-    const auto score = [&](int32_t box, int32_t label) {
-      return scores[int64_t{box} * classes_ + background_ + label];
-    };
-    for (int32_t i = 0; i < count_; ++i) {
-      int32_t* const of_box = labels + int64_t{i} * labels_;
-      if (labels_ == 1 && scores_in_order_) {
-        *of_box = BestLabel(args, i);
-      } else {
-        // Which of equal scores comes first is the library's choice, here as in the host; but the
-        // best one alone is the first of them.
-        std::iota(all, all + params_.num_classes, 0);
-        const auto better = [&](int32_t a, int32_t b) { return score(i, a) > score(i, b); };
-        std::partial_sort(all, all + labels_, all + params_.num_classes, better);
-        std::copy_n(all, labels_, of_box);
-      }
-      best[i] = score(i, *of_box);
-    }
-    const int32_t kept = Suppress(boxes, best, params_.max_detections, suppression, order);
+    const auto box_of = [&](int32_t i) { return Decode(args, i); };
+    const int32_t kept =
+        Suppress(box_of, ranked.best, params_.max_detections, TakeForSuppression(memory), order);
     for (int32_t k = 0; k < kept; ++k) {
       for (int32_t c = 0; c < labels_; ++c) {
-        const int32_t label = labels[int64_t{order[k]} * labels_ + c];
-        Store(args, boxes, int64_t{k} * params_.max_classes_per_detection + c,
-              {order[k], label, score(order[k], label)});
+        const int32_t label = ranked.labels[int64_t{order[k]} * labels_ + c];
+        Store(args, int64_t{k} * params_.max_classes_per_detection + c,
+              {order[k], label, ScoreOf(args, order[k], label)});
       }
     }
     *static_cast<float*>(args.outputs[3]) = static_cast<float>(kept);
-    return Status();
   }
 
-  Status RunRegular(const KernelArgs& args, Memory& memory, const Box* boxes) const {
-    const Reals scores(scores_, args.inputs[1]);
+  // The boxes of each class among themselves, and of all that are kept the best.
+  void KeepOfEachClass(const KernelArgs& args) const {
+    const Ranked ranked = RankedOf(args);
+    const auto box_of = [&](int32_t i) { return ranked.boxes[i]; };
+    Memory memory(args.scratch);
     auto* of_class = memory.Take<float>(count_);
     auto* order = memory.Take<int32_t>(count_);
     const SuppressionMemory suppression = TakeForSuppression(memory);
@@ -236,10 +287,8 @@ class Detection {
     const int32_t limit = std::min(params_.detections_per_class, params_.max_detections);
     int32_t total = 0;
     for (int32_t label = 0; label < params_.num_classes; ++label) {
-      for (int32_t i = 0; i < count_; ++i) {
-        of_class[i] = scores[int64_t{i} * classes_ + background_ + label];
-      }
-      const int32_t kept = Suppress(boxes, of_class, limit, suppression, order);
+      for (int32_t i = 0; i < count_; ++i) of_class[i] = ScoreOf(args, i, label);
+      const int32_t kept = Suppress(box_of, of_class, limit, suppression, order);
       for (int32_t k = 0; k < kept; ++k) {
         found[total + k] = {order[k], label, of_class[order[k]]};
       }
@@ -247,11 +296,11 @@ class Detection {
                          [](const Found& a, const Found& b) { return a.score > b.score; });
       total = std::min(total + kept, params_.max_detections);
     }
-    for (int32_t k = 0; k < total; ++k) Store(args, boxes, k, found[k]);
+    for (int32_t k = 0; k < total; ++k) Store(args, k, found[k]);
     *static_cast<float*>(args.outputs[3]) = static_cast<float>(total);
-    return Status();
   }
 
+  std::string name_;
   Functions functions_;
   DetectionParams params_;
   TensorInfo boxes_, scores_, anchors_;
@@ -261,10 +310,8 @@ class Detection {
 
 Result<std::unique_ptr<Kernel>> BuildWith(const OpDescription& op, std::string_view target,
                                           const Functions& functions) {
-  const Detection detection(op, functions);
-  return MakeKernel(
-      internal::Join("detection ", target), {.scratch_bytes = detection.scratch_bytes()},
-      [detection](const KernelArgs& args, int64_t, int64_t) { return detection.Run(args); });
+  std::string name = internal::Join("detection ", target);
+  return std::unique_ptr<Kernel>(new Detection(op, std::move(name), functions));
 }
 
 }  // namespace
