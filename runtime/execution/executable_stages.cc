@@ -9,6 +9,11 @@ namespace {
 // works. The 8-bit steps of ViT's layer normalization have 1.7, 2.3 us each, and share them (0.96
 // of the model's time); from half as many on, `ad01` takes 1.4 of its time.
 constexpr double kLeastGrains = 1.5;
+// Unless it reads so much that one thread would wait longer for the half that the others have
+// written: 20 KB from another core take 1 us and more. Such a phase of a few units and more is
+// shared in parts of so many.
+constexpr size_t kLeastRead = 16 << 10;
+constexpr int64_t kFewUnits = 4;
 
 struct Access {
   Placement placement;
@@ -47,6 +52,25 @@ std::vector<Access> AccessesOf(std::span<const Value> values, const Step& step,
   return accesses;
 }
 
+// What the step reads of what was computed.
+size_t BytesRead(std::span<const Value> values, const Step& step) {
+  size_t bytes = 0;
+  for (int id : step.inputs) {
+    if (id < 0) continue;
+    const Value& value = values[static_cast<size_t>(id)];
+    if (value.placement != Placement::kConstant) bytes += value.bytes;
+  }
+  return bytes;
+}
+
+// The units worth a claim of their own. More than the phase has: it is one thread's.
+int64_t GrainOf(const Kernel& kernel, int phase, size_t bytes_read) {
+  const int64_t units = kernel.units(phase);
+  const int64_t grain = std::max<int64_t>(kernel.grain(phase), 1);
+  if (static_cast<double>(units) >= kLeastGrains * static_cast<double>(grain)) return grain;
+  return bytes_read >= kLeastRead && units >= kFewUnits ? units / kFewUnits : units + 1;
+}
+
 void Append(std::vector<Access>& to, const std::vector<Access>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
@@ -66,13 +90,14 @@ std::vector<Stage> PlanStages(std::span<const Value> values, std::span<const Ste
   for (size_t s = 0; s < steps.size(); ++s) {
     const Kernel& kernel = *steps[s].kernel;
     const std::vector<Access> accesses = AccessesOf(values, steps[s], shared_offsets[s]);
+    const size_t bytes_read = BytesRead(values, steps[s]);
     bool later_phase = false;  // of this step: it waits for the ones before in any case
     for (int phase = 0; phase < kernel.phases(); ++phase) {
       const int64_t units = kernel.units(phase);
       if (units <= 0) continue;
-      const int64_t grain = std::max<int64_t>(kernel.grain(phase), 1);
+      const int64_t grain = GrainOf(kernel, phase, bytes_read);
       const Stage::Part part{static_cast<int>(s), phase, units};
-      const bool small = static_cast<double>(units) < kLeastGrains * static_cast<double>(grain);
+      const bool small = grain > units;
       const bool continues_row = small && !row.empty();
       if (!continues_row) {
         Append(since_wait, row);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <tuple>
 
 #include "runtime/memory/aligned_buffer.h"
 #include "tests/runtime/toy_kernels.h"
@@ -317,6 +318,21 @@ TEST(Stages, OneAndAHalfGrainsAreShared) {
     ASSERT_TRUE(built.ok());
     EXPECT_EQ((*built)->stages().size(), units == 29 ? 1u : 2u);
     EXPECT_EQ((*built)->stages()[0].is_row(), units == 29);
+  }
+}
+
+// What reads much is shared however short it is, if there are units for it.
+TEST(Stages, LittleWorkOnManyBytesIsShared) {
+  constexpr size_t kMany = 16 << 10;
+  for (const auto& [bytes, units, shared] :
+       {std::tuple(kMany, 12, true), {kMany, 4, true}, {kMany, 3, false}, {kMany - 1, 12, false}}) {
+    ExecutableBuilder b;
+    b.AddStep(MakeStep("s", Nothing(units, 20), {b.AddInput(bytes)}, {b.AddOutput(kBytes)}));
+    const auto built = std::move(b).Build();
+    ASSERT_TRUE(built.ok());
+    const Stage& stage = (*built)->stages()[0];
+    EXPECT_EQ(stage.is_row(), !shared) << bytes << ' ' << units;
+    EXPECT_EQ(stage.grain, shared ? units / 4 : units + 1) << bytes << ' ' << units;
   }
 }
 
