@@ -99,9 +99,9 @@ Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
   return Shared(centered);
 }
 
-Result<std::shared_ptr<const MicroKernelS8>> MicroKernelS8::MakeOn(Isa isa, ProductFormatS8 format,
-                                                                   const kernels::DepthRuns& depth,
-                                                                   ProductProblem* problem) {
+Result<std::shared_ptr<MicroKernelS8>> MicroKernelS8::MakeOn(Isa isa, ProductFormatS8 format,
+                                                             const kernels::DepthRuns& depth,
+                                                             ProductProblem* problem) {
   if (format.byte_pairs) isa = IsaOfBytePairs(isa);
   std::shared_ptr<MicroKernelS8> kernel(new MicroKernelS8(isa));
   kernel->format_ = std::move(format);
@@ -133,22 +133,21 @@ Result<std::shared_ptr<const MicroKernelS8>> MicroKernelS8::MakeOn(Isa isa, Prod
   if (spec.byte_pairs) {
     kernel->SplitBlocks(problem);
     FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-    return std::shared_ptr<const MicroKernelS8>(kernel);
+    return kernel;
   }
   spec.constants_apart = f.constant_right && one_row && weights_bytes >= kSharedWeights &&
                          spec.tail.requantization.has_value();
   FUSELITE_RETURN_IF_ERROR(CheckGemmS8(spec));
-  if (one_row && kernel->many_rows() == nullptr)
-    return std::shared_ptr<const MicroKernelS8>(kernel);
-  kernel->amx_twin_ = kernel->WithAmx();
-  if (one_row) return std::shared_ptr<const MicroKernelS8>(kernel);
-  if (kernel->amx_twin_ != nullptr &&
-      CyclesOfTiles(*problem, *kernel->amx_twin_) + kCyclesOfWakingAmx <
-          CyclesOfTiles(*problem, *kernel)) {
-    return std::shared_ptr<const MicroKernelS8>(kernel->amx_twin_);
+  if (one_row && kernel->many_rows() == nullptr) return kernel;
+  const std::shared_ptr<MicroKernelS8> twin = kernel->WithAmx();
+  kernel->amx_twin_ = twin;
+  if (one_row) return kernel;
+  if (twin != nullptr &&
+      CyclesOfTiles(*problem, *twin) + kCyclesOfWakingAmx < CyclesOfTiles(*problem, *kernel)) {
+    return twin;
   }
   kernel->FlipBlocks(problem);
-  return std::shared_ptr<const MicroKernelS8>(kernel);
+  return kernel;
 }
 
 std::shared_ptr<MicroKernelS8> MicroKernelS8::WithAmx() const {

@@ -95,11 +95,11 @@ class MicroKernelS8 final : public kernels::MicroKernel {
 
  private:
   explicit MicroKernelS8(Isa isa) : isa_(isa) {}
-  // The faster one of the two that `isa` has, with and without AMX, whose weights are both as they
-  // are or, without AMX, both centered.
-  static Result<std::shared_ptr<const MicroKernelS8>> MakeOn(Isa isa, ProductFormatS8 format,
-                                                             const kernels::DepthRuns& depth,
-                                                             kernels::ProductProblem* problem);
+  // The faster one of those with AMX's tiles and without, where `isa` has them: neither then
+  // centers its weights.
+  static Result<std::shared_ptr<MicroKernelS8>> MakeOn(Isa isa, ProductFormatS8 format,
+                                                       const kernels::DepthRuns& depth,
+                                                       kernels::ProductProblem* problem);
   // This product with AMX; null where it has none.
   std::shared_ptr<MicroKernelS8> WithAmx() const;
   void PlanTail(const kernels::ProductProblem& problem);

@@ -70,8 +70,8 @@ class Detection final : public Kernel {
   int64_t units(int phase) const override { return phase == 0 ? CeilDiv(count_, kTogether) : 1; }
   size_t shared_bytes() const override {
     const auto n = static_cast<size_t>(count_);
-    return AlignUp(n * sizeof(Box)) + AlignUp(n * sizeof(float)) +
-           AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t));
+    if (params_.regular) return AlignUp(n * sizeof(Box));
+    return AlignUp(n * sizeof(float)) + AlignUp(n * static_cast<size_t>(labels_) * sizeof(int32_t));
   }
   size_t scratch_bytes() const override {
     const auto n = static_cast<size_t>(count_);
@@ -110,22 +110,21 @@ class Detection final : public Kernel {
     std::byte* next_;
   };
 
-  // What is known of each box before any is kept.
+  // All boxes, which regular suppression looks at for each class.
+  static Box* BoxesOf(const KernelArgs& args) { return reinterpret_cast<Box*>(args.shared); }
+  // What fast suppression looks at.
   struct Ranked {
-    Box* boxes;       // of regular suppression alone, which looks at all of them for each class
-    float* best;      // the best score, of fast suppression alone, as what follows
+    float* best;      // score of each box
     int32_t* labels;  // labels_ of each box, the best first
   };
   Ranked RankedOf(const KernelArgs& args) const {
     Memory memory(args.shared);
-    auto* const boxes = memory.Take<Box>(count_);
     auto* const best = memory.Take<float>(count_);
-    return {boxes, best, memory.Take<int32_t>(int64_t{count_} * labels_)};
+    return {best, memory.Take<int32_t>(int64_t{count_} * labels_)};
   }
 
   // Boxes [begin, end).
   Status Rank(const KernelArgs& args, int32_t begin, int32_t end) const {
-    const Ranked ranked = RankedOf(args);
     const Reals anchors(anchors_, args.inputs[2]);
     auto* const all = Memory(args.scratch).Take<int32_t>(params_.num_classes);
     for (int32_t i = begin; i < end; ++i) {
@@ -136,9 +135,9 @@ class Detection final : public Kernel {
         if (box.top > box.bottom || box.left > box.right) {
           return InvalidArgument("box ", i, " ends before it begins");
         }
-        ranked.boxes[i] = box;
+        if (params_.regular) BoxesOf(args)[i] = box;
       }
-      if (!params_.regular) RankLabels(args, i, ranked, all);
+      if (!params_.regular) RankLabels(args, i, all);
     }
     return Status();
   }
@@ -165,7 +164,8 @@ class Detection final : public Kernel {
   }
 
   // `all`: room for a number of each class.
-  void RankLabels(const KernelArgs& args, int32_t i, const Ranked& ranked, int32_t* all) const {
+  void RankLabels(const KernelArgs& args, int32_t i, int32_t* all) const {
+    const Ranked ranked = RankedOf(args);
     int32_t* const of_box = ranked.labels + int64_t{i} * labels_;
     if (labels_ == 1 && scores_in_order_) {
       *of_box = BestLabel(args, i);
@@ -277,8 +277,7 @@ class Detection final : public Kernel {
 
   // The boxes of each class among themselves, and of all that are kept the best.
   void KeepOfEachClass(const KernelArgs& args) const {
-    const Ranked ranked = RankedOf(args);
-    const auto box_of = [&](int32_t i) { return ranked.boxes[i]; };
+    const auto box_of = [&](int32_t i) { return BoxesOf(args)[i]; };
     Memory memory(args.scratch);
     auto* of_class = memory.Take<float>(count_);
     auto* order = memory.Take<int32_t>(count_);
