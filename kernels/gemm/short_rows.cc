@@ -1,5 +1,6 @@
 #include "kernels/gemm/short_rows.h"
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +11,7 @@
 
 #include "kernels/simd.h"
 #include "kernels/simd_math/in_range-inl.h"
+#include "kernels/simd_math/pack_bytes-inl.h"
 #include "kernels/simd_math/partial-inl.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -30,32 +32,32 @@ void WidenRow(const T* from, int64_t n, int32_t offset, int16_t* to) {
   for (; i < n; ++i) to[i] = static_cast<int16_t>(from[i] + offset);
 }
 
-// The extremes of several vectors, and the largest bits of a magnitude: infinities and NaN have
-// larger ones than every finite number.
+// The extremes of several vectors, and the sum of their products by 0: NaN where any is an infinity
+// or NaN, as extremes forget the latter.
 struct RangeVectors {
   using D = hn::ScalableTag<float>;
-  hn::Vec<D> min, max;
-  hn::Vec<hn::RebindToSigned<D>> bits;
+  hn::Vec<D> min, max, zero;
 
+  explicit RangeVectors(const DynamicRange& range)
+      : min(hn::Set(D(), range.min)),
+        max(hn::Set(D(), range.max)),
+        zero(hn::Mul(min, hn::Zero(D()))) {}
   HWY_INLINE void Extend(hn::Vec<D> x) {
     min = hn::Min(min, x);
     max = hn::Max(max, x);
-    bits = hn::Max(bits, hn::BitCast(hn::RebindToSigned<D>(), hn::Abs(x)));
+    zero = hn::MulAdd(x, hn::Zero(D()), zero);
   }
   HWY_INLINE void Join(const RangeVectors& other) {
     min = hn::Min(min, other.min);
     max = hn::Max(max, other.max);
-    bits = hn::Max(bits, other.bits);
+    zero = hn::Add(zero, other.zero);
   }
 };
 
 void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
   const hn::ScalableTag<float> d;
-  const hn::RebindToSigned<decltype(d)> d32;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto given = hn::Set(d, range->min);
-  RangeVectors a{given, hn::Set(d, range->max), hn::BitCast(d32, hn::Abs(given))};
-  RangeVectors b = a;
+  RangeVectors a(*range), b = a;
   int64_t i = 0;
   for (; i + 2 * lanes <= n; i += 2 * lanes) {
     a.Extend(hn::LoadU(d, from + i));
@@ -64,7 +66,7 @@ void ExtendRange(const float* from, int64_t n, DynamicRange* range) {
   for (; i + lanes <= n; i += lanes) a.Extend(hn::LoadU(d, from + i));
   for (; i < n; ++i) a.Extend(hn::Set(d, from[i]));
   a.Join(b);
-  const bool finite = hn::AllTrue(d32, hn::Lt(a.bits, hn::Set(d32, 0x7f800000)));
+  const bool finite = hn::AllTrue(d, hn::Eq(a.zero, hn::Zero(d)));
   const float bad = finite ? 0.0f : std::numeric_limits<float>::quiet_NaN();
   range->min = hn::GetLane(hn::MinOfLanes(d, a.min)) + bad;
   range->max = hn::GetLane(hn::MaxOfLanes(d, a.max)) + bad;
@@ -120,12 +122,12 @@ class Quantizer {
       : inverse_(hn::Set(D(), scale.inverse)),
         offset_(hn::Set(hn::RebindToSigned<D>(), scale.offset)) {}
 
-  // Adds the offset, too.
-  HWY_INLINE V32 operator()(hn::Vec<D> x) const {
-    const auto steps = hn::Mul(x, inverse_);
-    const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), steps);
-    return hn::Add(TruncatedInRange(hn::Add(steps, half)), offset_);
+  HWY_INLINE V32 Steps(hn::Vec<D> x) const {
+    const auto half = hn::CopySign(hn::Set(D(), 0x1.fffffep-2f), x);
+    return TruncatedInRange(hn::Add(hn::Mul(x, inverse_), half));
   }
+  // With the offset.
+  HWY_INLINE V32 operator()(hn::Vec<D> x) const { return hn::Add(Steps(x), offset_); }
 
  private:
   hn::Vec<D> inverse_;
@@ -146,31 +148,44 @@ void QuantizeShorts(const float* from, int64_t n, const DynamicScale& scale, int
   }
 }
 
+// Where four vectors of four bytes each lie after they were narrowed by pairs within blocks of 16
+// bytes: dword i of the bytes in order.
+template <size_t kBlocks>
+constexpr std::array<uint32_t, 4 * kBlocks> OrderOfFour() {
+  std::array<uint32_t, 4 * kBlocks> order{};
+  for (size_t i = 0; i < order.size(); ++i) {
+    order[i] = static_cast<uint32_t>(i % kBlocks * 4 + i / kBlocks);
+  }
+  return order;
+}
+
 void QuantizeBytes(const float* from, int64_t n, const DynamicScale& scale, uint8_t* to) {
   const hn::ScalableTag<float> d;
   const hn::ScalableTag<int16_t> d16;
-  const hn::Rebind<int8_t, decltype(d16)> pair;
+  const hn::ScalableTag<uint8_t> d8;
   const hn::Rebind<int8_t, decltype(d)> single;
-  const hn::Repartition<uint32_t, decltype(pair)> fours;
+  const hn::ScalableTag<uint32_t> fours;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const Quantizer quantize(scale);
-  // Demoting two vectors takes 4 values of the one and of the other in turn.
-  static constexpr uint32_t kOrders[][8] = {{0, 1}, {0, 2, 1, 3}, {0, 2, 4, 6, 1, 3, 5, 7}};
-  const auto indices = hn::SetTableIndices(fours, kOrders[hn::MaxLanes(fours) / 4]);
-  auto* bytes = reinterpret_cast<int8_t*>(to);
-  const auto sign = [](auto tag) HWY_ATTR { return hn::Set(tag, int8_t{-128}); };
+  static constexpr auto kOrder = OrderOfFour<hn::MaxLanes(d8) / 16>();
+  const auto order = hn::SetTableIndices(fours, kOrder.data());
+  const auto offset = hn::Set(d16, static_cast<int16_t>(scale.offset + 128));
+  const auto words = [&](const float* x) HWY_ATTR {
+    const auto steps = hn::ReorderDemote2To(d16, quantize.Steps(hn::LoadU(d, x)),
+                                            quantize.Steps(hn::LoadU(d, x + lanes)));
+    return hn::SaturatedAdd(steps, offset);
+  };
   int64_t i = 0;
-  for (; i + 2 * lanes <= n; i += 2 * lanes) {
-    const auto words = hn::ReorderDemote2To(d16, quantize(hn::LoadU(d, from + i)),
-                                            quantize(hn::LoadU(d, from + i + lanes)));
-    const auto q = hn::BitCast(fours, hn::DemoteTo(pair, words));
-    const auto ordered = hn::BitCast(pair, hn::TableLookupLanes(q, indices));
-    hn::StoreU(hn::Xor(ordered, sign(pair)), pair, bytes + i);
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    const auto bytes = PackBytes(d8, words(from + i), words(from + i + 2 * lanes));
+    const auto ordered = hn::TableLookupLanes(hn::BitCast(fours, bytes), order);
+    hn::StoreU(hn::BitCast(d8, ordered), d8, to + i);
   }
+  const auto sign = hn::Set(single, int8_t{-128});
   for (; i < n; i += lanes) {
     const auto left = static_cast<size_t>(n - i);
     const auto q = hn::DemoteTo(single, quantize(LoadUpTo(d, from + i, left)));
-    StoreUpTo(hn::Xor(q, sign(single)), single, bytes + i, left);
+    StoreUpTo(hn::Xor(q, sign), single, reinterpret_cast<int8_t*>(to) + i, left);
   }
 }
 
