@@ -43,7 +43,7 @@ class LineKernel final : public PhasedKernel {
         parts_(lines_->parts()),
         units_(outputs_.images * image_lines_ * parts_, lines_->blocks(), threads),
         rest_(lines_->rest()),
-        together_(units_.whole_lines() && parts_ == 1 && rest_.apply == nullptr),
+        together_(parts_ == 1 && rest_.apply == nullptr),
         value_bytes_(BitWidth(rest_.output) / 8) {
     name_ = std::move(name);
     shared_bytes_ = source_->shared_bytes();
@@ -81,10 +81,12 @@ class LineKernel final : public PhasedKernel {
 
   // Units from `unit` on, of [unit, end) as many as one call computes: how many.
   int64_t RunLines(const KernelArgs& args, int64_t unit, int64_t end) const {
-    const auto [at, first_block, last_block] = units_.At(unit);
+    const int64_t whole = units_.WholeLines(unit, end);
+    const auto [at, first_block, last_block] = whole > 0 ? units_.WholeAt(unit) : units_.At(unit);
     const int64_t line = at / parts_, part = at % parts_;
     const int64_t image = line / image_lines_, of_image = line % image_lines_;
-    const int64_t lines = together_ ? std::min(end - unit, image_lines_ - of_image) : 1;
+    const int64_t lines = together_ && whole > 0 ? std::min(whole, image_lines_ - of_image) : 1;
+    const int64_t units = whole > 0 ? lines * units_.shares() : 1;
     const int64_t y = of_image * rows_;
     const int64_t column = parts_ > 1 ? lines_->first_column(part) : 0;
     const int64_t end_column = parts_ > 1 ? lines_->first_column(part + 1) : outputs_.width;
@@ -106,7 +108,7 @@ class LineKernel final : public PhasedKernel {
                  .scale = scales == nullptr ? nullptr : scales + image,
                  .out = stored,
                  .inputs = args.inputs});
-    if (rest_.apply == nullptr) return lines;
+    if (rest_.apply == nullptr) return units;
     rest_.Apply(args, {.stored = stored,
                        .pitch = rest_.waits() ? lines_->waiting_pitch() : outputs_.pitch,
                        .out = out,
@@ -115,7 +117,7 @@ class LineKernel final : public PhasedKernel {
                        .rows = std::min(rows_, outputs_.height - y) * (end_column - column),
                        .channel = channel,
                        .channels = lines_->first_channel(last_block) - channel});
-    return lines;
+    return units;
   }
 
   LineOutputs outputs_;

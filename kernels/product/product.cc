@@ -44,9 +44,14 @@ Result<Product> Product::Plan(ProductProblem problem, std::shared_ptr<const Micr
   product.panels_ = product.Panels();
   product.panel_bytes_ = product.kernel_->panel_bytes(product.tiling_.vectors);
   product.panel_constants_bytes_ = product.kernel_->constants_bytes(product.tiling_.vectors);
-  product.blocks_ =
-      ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
-                   static_cast<int64_t>(product.packed_bytes()), threads);
+  const auto blocks_for = [&](int of_threads) {
+    return ChooseBlocks(*product.kernel_, product.tiling_, p.grid.lines(), product.panels(),
+                        static_cast<int64_t>(product.packed_bytes()), of_threads);
+  };
+  product.blocks_ = blocks_for(threads);
+  if (product.scratch_bytes() == 0) {
+    product.blocks_together_ = std::max<int64_t>(1, blocks_for(1).tiles / product.blocks_.tiles);
+  }
   const bool one_tile = product.tiling_.tiles_per_line * p.grid.lines() == 1;
   if (one_tile && product.kernel_->goes_across() && p.groups == 1 && p.rest.apply == nullptr &&
       p.left_form.form == nullptr) {
@@ -233,14 +238,19 @@ void Product::Run(const ProductOperands& operands, int64_t begin, int64_t end) c
     panel = begin % panels();
   }
   ProductOperands now = operands;
-  for (int64_t unit = begin; unit < end; ++unit) {
-    const int64_t tile = block * blocks_.tiles, last = std::min(all_tiles, tile + blocks_.tiles);
+  for (int64_t unit = begin; unit < end;) {
+    // Whole blocks that a thread has together are as large as those of a thread that has all.
+    const int64_t whole = panel == 0 ? std::min((end - unit) / panels(), blocks_together_) : 0;
+    const int64_t blocks = std::max<int64_t>(1, whole), tile = block * blocks_.tiles;
+    const int64_t last = std::min(all_tiles, tile + blocks * blocks_.tiles);
     const bool new_block = unit == begin || panel == 0;
     if (new_block && problem_.left_form.form != nullptr) now.left = FormLeft(operands, tile, last);
-    RunBlock(now, tile, last, panel);
-    if (++panel < panels()) continue;
+    const int64_t last_panel = whole > 0 ? panels() : std::min(panels(), panel + end - unit);
+    unit += blocks * (last_panel - panel);
+    for (; panel < last_panel; ++panel) RunBlock(now, tile, last, panel);
+    if (panel < panels()) continue;
     panel = 0;
-    ++block;
+    block += blocks;
   }
 }
 

@@ -29,8 +29,14 @@ class LineUnits {
   }
 
   int64_t count() const { return lines_ * shares_; }
-  // Whether each unit is a whole line.
-  bool whole_lines() const { return shares_ == 1; }
+  // The units of a line.
+  int64_t shares() const { return shares_; }
+  // The whole lines that begin with `unit` and end before `end`: one call computes all their
+  // blocks.
+  int64_t WholeLines(int64_t unit, int64_t end) const {
+    return unit % shares_ == 0 ? (end - unit) / shares_ : 0;
+  }
+  Unit WholeAt(int64_t unit) const { return {unit / shares_, 0, blocks_}; }
   Unit At(int64_t unit) const {
     const int64_t first = unit % shares_ * unit_blocks_;
     return {unit / shares_, first, std::min(blocks_, first + unit_blocks_)};
