@@ -81,12 +81,17 @@ std::shared_ptr<const kernels::MicroKernel> Shared(std::shared_ptr<const MicroKe
 
 Result<std::shared_ptr<const kernels::MicroKernel>> MicroKernelS8::Make(
     ProductFormatS8 format, const kernels::DepthRuns& depth, ProductProblem* problem, Isa isa) {
+  // Centered weights need no sums of rows, but no tile of AMX takes them.
+  const bool chooses = isa.has(Feature::kAmxInt8) && !format.byte_pairs && format.outliers &&
+                       format.weights_offset() != 0;
+  if (!chooses) {
+    FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const MicroKernelS8> only,
+                              MakeOn(isa, std::move(format), depth, problem));
+    return Shared(only);
+  }
   ProductProblem of_centered = *problem;
   FUSELITE_ASSIGN_OR_RETURN(const std::shared_ptr<const MicroKernelS8> kernel,
                             MakeOn(isa, format, depth, problem));
-  // Centered weights need no sums of rows, but no tile of AMX takes them.
-  const bool may_center = kernel->isa_.features.has(Feature::kAmxInt8) && format.outliers;
-  if (!may_center || kernel->WeightsOffset() == 0) return Shared(kernel);
   FUSELITE_ASSIGN_OR_RETURN(
       const std::shared_ptr<const MicroKernelS8> centered,
       MakeOn(isa.without(Feature::kAmxInt8), std::move(format), depth, &of_centered));

@@ -41,6 +41,11 @@ struct ProductFormatS8 {
   // int16 and have none.
   std::optional<FloatOutput> floats;
   DataType output = DataType::kInt8;
+
+  // What is taken off the weights as int8.
+  int32_t weights_offset() const {
+    return weights_zero_point - (weights_type == DataType::kUInt8 ? 128 : 0);
+  }
 };
 
 // Packed panels hold for each vector of channels the bias, then for each group of the depth its
@@ -125,10 +130,7 @@ class MicroKernelS8 final : public kernels::MicroKernel {
   // Whether int8 activations are multiplied as they are, not as uint8, 128 larger.
   bool SignedActivations() const { return amx_ && spec_.flips; }
   // The weights' zero point as the dot product's operand has it.
-  int32_t WeightsOffset() const {
-    if (centered_) return 0;
-    return format_.weights_zero_point - (format_.weights_type == DataType::kUInt8 ? 128 : 0);
-  }
+  int32_t WeightsOffset() const { return centered_ ? 0 : format_.weights_offset(); }
   // Whether the last vector of a panel is one (see gemm_s8_emitter.h).
   bool LastIsHalf(const kernels::PanelChannels& panel) const;
   // Lanes hold neighbouring columns of a panel in fours: the first one of each four of vector `v`,

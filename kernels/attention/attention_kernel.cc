@@ -37,8 +37,8 @@ class AttentionKernel final : public Kernel {
   int64_t grain(int phase) const override {
     const int64_t numbers = shape_.keys * (shape_.depth + shape_.values);  // of a head
     // Masks are read from the last key on, as far as they hide; the half of them is a guess.
-    if (phase == kLook)
-      return GrainFor(block_rows_ * (shape_.mask_count > 0 ? shape_.keys / 2 : 16));
+    const int64_t looked_at = shape_.mask_count > 0 ? shape_.keys / 2 : 16;
+    if (phase == kLook) return GrainFor(block_rows_ * looked_at);
     if (phase == kWiden) return GrainFor(numbers / 4);
     if (phase == kPack) return GrainFor(2 * numbers / std::max<int64_t>(1, Panels()));
     return GrainFor(block_rows_ * numbers / 16);

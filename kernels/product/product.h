@@ -185,8 +185,8 @@ class Product {
   std::vector<Panel> panels_;
   size_t panel_bytes_ = 0, panel_constants_bytes_ = 0;
   Blocks blocks_;
-  int64_t blocks_together_ =
-      1;  // that one call of Run() may join; 1 where they need scratch memory
+  // Blocks that one call of Run() may join; 1 where they need scratch memory.
+  int64_t blocks_together_ = 1;
   Tiling tiling_;
   std::optional<OneTile> one_tile_;
   ProductProblem problem_;
