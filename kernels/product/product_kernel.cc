@@ -5,6 +5,7 @@
 #include "kernels/product/one_tile_kernel.h"
 #include "kernels/product/plan_products.h"
 #include "kernels/product/right_side.h"
+#include "kernels/tail/operands.h"
 
 namespace fuselite::kernels {
 namespace {
@@ -12,16 +13,46 @@ namespace {
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
 
+int64_t Reads(const Tail& tail, int input) {
+  return std::ranges::count_if(tail.stages,
+                               [&](const TailStage& s) { return s.operand.input == input; });
+}
+
+// Whether the stage's operand, which the operator itself does not read, has an element for each of
+// the output, at the same place.
+bool IsResidual(const OpDescription& op, const TailStage& stage) {
+  const TailOperand& y = stage.operand;
+  if (y.input < static_cast<int>(op.own_inputs())) return false;
+  const TensorInfo &in = op.inputs[y.input], &out = op.outputs[0];
+  const Tail alone{.stages = {stage}, .rows_per_batch = op.tail.rows_per_batch};
+  return in.shape == out.shape && in.type == out.type && in.pitch() == out.pitch() &&
+         y.row_stride == out.pitch() && y.channel_stride == 1 && TailIsLinear(alone);
+}
+
+// The residual in whose memory the output may lie (Kernel::in_place_input), or -1. Tiles do not
+// overlap, and read their part of a residual before they store it; but what a micro-kernel leaves
+// of its tail is read when the output is stored.
+int ResidualInPlace(const OpDescription& op, const std::vector<Product>& products) {
+  for (const TailStage& stage : op.tail.stages) {
+    const int input = stage.operand.input;
+    if (!IsResidual(op, stage) || Reads(op.tail, input) > 1) continue;
+    const auto leaves = [&](const Product& p) { return Reads(p.problem().rest.tail, input) > 0; };
+    if (std::ranges::none_of(products, leaves)) return input;
+  }
+  return -1;
+}
+
 // The products one after the other, behind the phases of the source and of what is packed anew.
 class ProductKernel final : public PhasedKernel {
  public:
   ProductKernel(const ProductDescription& description, std::shared_ptr<const Source> source,
-                std::vector<Product> products, RightSide right)
+                std::vector<Product> products, RightSide right, int residual_in_place)
       : source_(std::move(source)),
         places_(source_->places()),
         products_(std::move(products)),
         right_(std::move(right)),
-        batch_(description.batch) {
+        batch_(description.batch),
+        residual_in_place_(residual_in_place) {
     const ImageMemory memory = source_->memory();
     const Product& first = products_.front();
     name_ = first.name();
@@ -42,6 +73,8 @@ class ProductKernel final : public PhasedKernel {
     shared_bytes_ = packed_at_ + right_.shared_bytes();
     MakePhases();
   }
+
+  int in_place_input() const override { return residual_in_place_; }
 
  private:
   void MakePhases() {
@@ -143,20 +176,23 @@ class ProductKernel final : public PhasedKernel {
   std::vector<Product> products_;
   RightSide right_;
   std::optional<MatrixBatches> batch_;
+  int residual_in_place_;
   int64_t left_matrices_ = 1, left_matrix_bytes_ = 0, out_matrix_rows_ = 0;
   size_t packed_at_ = 0;               // in KernelArgs::shared
   std::vector<size_t> row_values_at_;  // there, of each product where they are found
   bool finds_row_values_ = false;
 };
 
-std::unique_ptr<Kernel> MakeProductKernel(const ProductDescription& description,
+std::unique_ptr<Kernel> MakeProductKernel(const OpDescription& op,
+                                          const ProductDescription& description,
                                           std::shared_ptr<const Source> source,
                                           std::vector<Product> products, RightSide right) {
   if (IsOneTile(description, products, right)) {
     return MakeOneTileKernel(std::move(source), std::move(products.front()), std::move(right));
   }
+  const int residual = ResidualInPlace(op, products);
   return std::make_unique<ProductKernel>(description, std::move(source), std::move(products),
-                                         std::move(right));
+                                         std::move(right), residual);
 }
 
 }  // namespace
@@ -173,7 +209,7 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
                             PlanProducts(op, description, spec, context));
   FUSELITE_ASSIGN_OR_RETURN(RightSide right,
                             RightSide::Plan(op, description, products, spec.packs_bias));
-  auto draft = MakeProductKernel(description, spec.source, products, right);
+  auto draft = MakeProductKernel(op, description, spec.source, products, right);
   return KernelPlan::MadeLater(
       std::move(draft),
       [description, source = spec.source, products = std::move(products), right = std::move(right)](
@@ -186,7 +222,8 @@ Result<KernelPlan> PlanProductKernel(const OpDescription& op, const ProductDescr
         }
         RightSide packed = right;
         FUSELITE_RETURN_IF_ERROR(packed.PackConstants(described, built, build));
-        return MakeProductKernel(description, source, std::move(built), std::move(packed));
+        return MakeProductKernel(described, description, source, std::move(built),
+                                 std::move(packed));
       });
 }
 

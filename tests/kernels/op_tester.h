@@ -205,6 +205,7 @@ class OpTester {
     if (op.op->state_inputs.empty()) {
       step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kBegin, 1);
       step.RunGuarded(*kernel, outputs, seed, GuardedBytes::Edge::kEnd, 2);
+      step.RunInPlace(*kernel, outputs, seed);
     }
     return outputs;
   }
@@ -256,6 +257,24 @@ class OpTester {
       if (outputs[i].absent()) continue;
       EXPECT_EQ(std::memcmp(out[i], outputs[i].bytes(), outputs[i].span_bytes()), 0)
           << kernel.name() << ": output " << i << " differs where memory is guarded";
+    }
+  }
+
+  // Runs the kernel again with output 0 over the input that allows it; the outputs must be the
+  // same.
+  void RunInPlace(const Kernel& kernel, const std::vector<TestTensor>& outputs,
+                  uint64_t seed) const {
+    const int input = kernel.in_place_input();
+    if (input < 0 || inputs[input].absent()) return;
+    OpTester again = *this;
+    again.inputs[input] = inputs[input].Clone();
+    std::vector<TestTensor> out{again.inputs[input]};
+    for (size_t i = 1; i < outputs.size(); ++i) out.push_back(outputs[i].Clone());
+    const Status status = again.RunKernel(kernel, out, seed);
+    EXPECT_TRUE(status.ok()) << kernel.name() << ": " << status.ToString();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      EXPECT_EQ(std::memcmp(out[i].bytes(), outputs[i].bytes(), outputs[i].span_bytes()), 0)
+          << kernel.name() << ": output " << i << " differs in place of input " << input;
     }
   }
 
