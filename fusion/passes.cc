@@ -76,8 +76,8 @@ constexpr RewriteFunction kRewrites[] = {
     TransposeVolumeInBlocks,
 };
 
-// When nothing else changes, as the others look for float32.
-constexpr RewriteFunction kLastRewrite = StoreAsBFloat16;
+// When nothing else changes: the others look for float32, and for kernels with tails.
+constexpr RewriteFunction kLastRewrites[] = {StoreAsBFloat16, ReadWeightsInPlace};
 
 // Each round works on what the one before left; patterns nest a few levels deep at most.
 constexpr int kMaxRounds = 8;
@@ -117,7 +117,7 @@ int RunRewrite(RewriteFunction rewrite, Graph& graph, RewriteContext& context) {
 
 void RunRewrites(Graph& graph, RewriteContext& context) {
   RunRounds(graph, context);
-  RunRewrite(kLastRewrite, graph, context);
+  for (RewriteFunction rewrite : kLastRewrites) RunRewrite(rewrite, graph, context);
 }
 
 }  // namespace fuselite::fusion

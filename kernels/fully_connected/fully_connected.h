@@ -12,6 +12,7 @@ struct FullyConnectedParams {
   bool keep_num_dims;
   bool asymmetric_quantize_inputs;
   DataType quantized_bias_type;
+  bool unpacked_weights;  // not in the file: a single row reads its float32 weights where they lie
 };
 
 // FUSELITE_SHUFFLED_FULLY_CONNECTED: uint8 to int16, weights in blocks of 4 units and 16 columns
@@ -52,8 +53,8 @@ Result<std::unique_ptr<Kernel>> BuildFullyConnectedHybridReference(const OpDescr
 Result<KernelPlan> PlanFullyConnectedHighway(const OpDescription&, const PlanContext&);
 
 // Whether the weights are read where they lie: few rows by weights, or with a bias, known only at
-// run time, of the input's type or of int8 with int16 or float32; and rows by the float32 weights
-// of few units.
+// run time, of the input's type or of int8 with int16 or float32; rows by the float32 weights of
+// few units; and what has `unpacked_weights`.
 bool ReadsWeightsUnpacked(const OpDescription& op);
 // Precondition: ReadsWeightsUnpacked.
 Result<std::unique_ptr<Kernel>> BuildFullyConnectedUnpacked(const OpDescription&,

@@ -1,5 +1,5 @@
-// Few rows by weights or with a bias known only at run time, and rows by few units' weights, all of
-// which are read where they lie.
+// Few rows by weights or with a bias known only at run time, rows by few units' weights, and what a
+// rewrite chose, all of which are read where they lie.
 #include <utility>
 
 #include "kernels/filter_operands.h"
@@ -24,11 +24,13 @@ bool ReadsWeightsUnpacked(const OpDescription& op) {
   const DataType type = op.inputs[0].type;
   const bool few_units = type == DataType::kFloat32 && shape->units < kUnitsWorthPacking &&
                          shape->depth >= (shape->units == 1 ? kDeepOfOne : kDeep);
+  const bool chosen = op.params.as<FullyConnectedParams>().unpacked_weights;
   if (op.inputs[0].row_pitch == 0 && op.inputs[1].row_pitch == 0 &&
       ReadsOneUnitOfBytes(op, shape->rows)) {
     return true;
   }
-  if (!few_units && (shape->rows >= kRowsWorthPacking || HasConstants(op, 1, 2))) return false;
+  if (!few_units && !chosen && (shape->rows >= kRowsWorthPacking || HasConstants(op, 1, 2)))
+    return false;
   const DataType weights = op.inputs[1].type;
   if (op.inputs[1].row_pitch != 0) return false;
   if (type == DataType::kInt16) {  // whose panels hold no biases
