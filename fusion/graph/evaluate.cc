@@ -14,7 +14,7 @@ bool Misaligned(const TensorInfo& info) {
 }
 
 std::shared_ptr<AlignedBuffer> CopyOf(const TensorInfo& info) {
-  auto copy = std::make_shared<AlignedBuffer>(std::max<size_t>(info.bytes(), 1));
+  auto copy = std::make_shared<AlignedBuffer>(MemoryOfConstant(info.bytes()));
   if (copy->data()) std::memcpy(copy->data(), info.data, info.bytes());
   return copy;
 }
@@ -64,7 +64,7 @@ Result<std::vector<Value>> Evaluate(const Graph& graph, NodeId node, Isa isa) {
   std::vector<void*> outputs;
   for (ValueId v : graph.node(node).outputs) {
     Value value = graph.value(v);
-    auto storage = std::make_shared<AlignedBuffer>(std::max<size_t>(value.info.bytes(), 1));
+    auto storage = std::make_shared<AlignedBuffer>(MemoryOfConstant(value.info.bytes()));
     if (!storage->data()) return OutOfMemory("no memory to fold a constant");
     outputs.push_back(storage->data());
     value.info.data = storage->data();

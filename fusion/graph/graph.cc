@@ -5,8 +5,6 @@
 #include <new>
 #include <utility>
 
-#include "runtime/memory/aligned_buffer.h"
-
 namespace fuselite::fusion {
 
 namespace {
@@ -14,22 +12,15 @@ namespace {
 // Neighbours are so far apart at first: room for 32 nodes inserted before the same one.
 constexpr int64_t kGap = int64_t{1} << 32;
 
-// Large constants go when the step is built that packs them, while the packed ones take memory.
-// Throws std::bad_alloc.
-AlignedBuffer MemoryFor(size_t bytes) {
-  if (bytes < kWorthPages) {
-    // It has at least a byte: a constant is told by its pointer, even one without elements.
-    AlignedBuffer memory(std::max<size_t>(bytes, 1));
-    if (memory.data() == nullptr) throw std::bad_alloc();
-    return memory;
-  }
+}  // namespace
+
+AlignedBuffer MemoryOfConstant(size_t bytes) {
+  // It has at least a byte: a constant is told by its pointer, even one without elements.
+  if (bytes < kWorthPages) return AlignedBuffer(std::max<size_t>(bytes, 1));
   std::shared_ptr<std::byte> pages = TakePages(bytes + kAlignment);
-  if (pages == nullptr) throw std::bad_alloc();
   std::byte* data = pages.get();
   return {std::move(pages), data, bytes};
 }
-
-}  // namespace
 
 void Graph::Reserve(size_t values, size_t nodes) {
   values_.reserve(values);
@@ -81,7 +72,8 @@ void Graph::SpreadPlaces() {
 }
 
 ValueId Graph::AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name) {
-  auto storage = std::make_shared<AlignedBuffer>(MemoryFor(bytes.size()));
+  auto storage = std::make_shared<AlignedBuffer>(MemoryOfConstant(bytes.size()));
+  if (storage->data() == nullptr) throw std::bad_alloc();
   if (!bytes.empty()) std::memcpy(storage->data(), bytes.data(), bytes.size());
   Value value;
   value.info = std::move(info);

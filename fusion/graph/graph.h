@@ -17,6 +17,7 @@
 
 #include "fusion/graph/consumers.h"
 #include "kernels/operator.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/pages.h"
 #include "runtime/support/status.h"
 #include "runtime/tensor.h"
@@ -26,6 +27,10 @@ namespace fuselite::fusion {
 using ValueId = int;
 using NodeId = int;
 inline constexpr int kNone = -1;
+
+// For a constant that a rewrite makes; data() is null where there is no memory. Large ones have
+// pages: they go when the step is built that packs them, while the packed ones take memory.
+AlignedBuffer MemoryOfConstant(size_t bytes);
 
 struct Value {
   TensorInfo info;   // info.data set: a constant
@@ -64,7 +69,7 @@ class Graph {
   ValueId AddValue(Value value);
   // Appends at the end. Precondition: inputs exist; outputs have no producer yet.
   NodeId AddNode(Node node);
-  // A constant of the graph's own.
+  // A constant of the graph's own. Throws std::bad_alloc.
   ValueId AddConstant(TensorInfo info, std::span<const std::byte> bytes, std::string name);
 
   std::vector<ValueId> inputs;   // of the partition, in the order in which the caller binds them

@@ -204,6 +204,7 @@ const OperatorDef& DensifyOperator() {
       .infer = InferDensify,
       .candidates = kMovementCandidates<PlanReshape>,
       .cost = MovementCost,
+      .reshapes = true,
   };
   return kDef;
 }
