@@ -60,7 +60,7 @@ size_t BytesToPack(const Graph& graph) {
     if (!node.op->product_inputs) continue;
     const ValueId weights = node.inputs[node.op->product_inputs->weights];
     const TensorInfo& info = graph.value(weights).info;
-    if (!info.constant()) continue;
+    if (!info.constant() || kernels::ReadsUnpacked(graph.Describe(id))) continue;
     if (counted.insert(info.data).second) bytes += info.bytes();
     if (info.quantization.per_channel()) bytes += info.quantization.scales.size() * kBesideChannel;
   }
