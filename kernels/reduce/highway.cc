@@ -1,7 +1,6 @@
 // float32 reductions with vectors: along the channels that stay, or along runs of terms.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "kernels/make_kernel.h"
@@ -16,18 +15,11 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/reduce/float_runs-inl.h"
+#include "kernels/reduce/float_totals-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
 #include "kernels/simd_math/short_floats-inl.h"
-#include "kernels/simd_math/std_max-inl.h"
-
-#ifndef FUSELITE_KERNELS_REDUCE_HIGHWAY_ONCE_
-#define FUSELITE_KERNELS_REDUCE_HIGHWAY_ONCE_
-namespace fuselite::kernels {
-// The most outputs with short runs that a unit has.
-constexpr int64_t kShortRunBlock = 256;
-}  // namespace fuselite::kernels
-#endif
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -36,52 +28,6 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 using D = hn::ScalableTag<float>;
 using V = hn::Vec<D>;
-using D4 = hn::FixedTag<float, 4>;
-
-template <ReduceKind kKind>
-HWY_INLINE float Start() {
-  if constexpr (kKind == ReduceKind::kProd) return 1;
-  if constexpr (kKind == ReduceKind::kMax) return std::numeric_limits<float>::lowest();
-  if constexpr (kKind == ReduceKind::kMin) return std::numeric_limits<float>::max();
-  return 0;
-}
-
-// Max and Min keep the total where the value is NaN, as the reference's comparison does.
-template <ReduceKind kKind, class V>
-HWY_INLINE V Combine(V total, V value) {
-  if constexpr (kKind == ReduceKind::kProd) return hn::Mul(total, value);
-  if constexpr (kKind == ReduceKind::kMax) return StdMax(total, value);
-  if constexpr (kKind == ReduceKind::kMin) return StdMin(total, value);
-  return hn::Add(total, value);
-}
-
-// Four lanes that together reduce to what all do, by halves.
-template <ReduceKind kKind, class DV>
-HWY_INLINE hn::Vec<D4> FourLanes(DV /*d*/, hn::Vec<DV> v) {
-  if constexpr (hn::MaxLanes(DV()) > 4) {
-    const hn::Half<DV> half;
-    return FourLanes<kKind>(half, Combine<kKind>(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
-  } else {
-    return v;
-  }
-}
-
-// The product of all lanes: one after the other they would wait for each other.
-HWY_INLINE float ProductOfLanes(V v) {
-  HWY_ALIGN float parts[4];
-  hn::Store(FourLanes<ReduceKind::kProd>(D(), v), D4(), parts);
-  return (parts[0] * parts[1]) * (parts[2] * parts[3]);
-}
-
-// Reduces all lanes, none of which is a NaN where an extreme is asked for.
-template <ReduceKind kKind>
-HWY_INLINE float Joined(V totals) {
-  const D d;
-  if constexpr (kKind == ReduceKind::kMax) return hn::GetLane(hn::MaxOfLanes(d, totals));
-  if constexpr (kKind == ReduceKind::kMin) return hn::GetLane(hn::MinOfLanes(d, totals));
-  if constexpr (kKind == ReduceKind::kProd) return ProductOfLanes(totals);
-  return hn::GetLane(hn::SumOfLanes(d, totals));
-}
 
 // `kVectors` vectors of lanes through all terms. `n` < Lanes lanes where kVectors is 0. Of fewer
 // than four vectors several terms are combined side by side, as each addition waits for the one
@@ -140,106 +86,6 @@ void ReduceLanesOf(const ReducePlan& plan, const In* in, float* out, size_t n) {
   }
   for (; c + lanes <= n; c += lanes) ReduceVectors<kKind, 1>(plan, in + c, out + c, 0);
   if (c < n) ReduceVectors<kKind, 0>(plan, in + c, out + c, n - c);
-}
-
-// One output from runs of neighbouring terms: four vectors of partial totals that go through all
-// runs, joined at the end.
-template <ReduceKind kKind>
-void ReduceRunsOf(const ReducePlan& plan, const float* in, float* out) {
-  const D d;
-  const size_t lanes = hn::Lanes(d), n = plan.run_count;
-  const V start = hn::Set(d, Start<kKind>());
-  V a = start, b = start, c = start, e = start;
-  for (int64_t run = 0; run < plan.runs; ++run) {
-    const float* x = in + plan.RunOffset(run);
-    size_t i = 0;
-    for (; i + 4 * lanes <= n; i += 4 * lanes) {
-      a = Combine<kKind>(a, hn::LoadU(d, x + i));
-      b = Combine<kKind>(b, hn::LoadU(d, x + i + lanes));
-      c = Combine<kKind>(c, hn::LoadU(d, x + i + 2 * lanes));
-      e = Combine<kKind>(e, hn::LoadU(d, x + i + 3 * lanes));
-    }
-    for (; i + lanes <= n; i += lanes) a = Combine<kKind>(a, hn::LoadU(d, x + i));
-    if (i < n) {
-      const auto mask = hn::FirstN(d, n - i);
-      b = Combine<kKind>(b, hn::IfThenElse(mask, LoadPartial(d, x + i, n - i), start));
-    }
-  }
-  const float total = Joined<kKind>(Combine<kKind>(Combine<kKind>(a, b), Combine<kKind>(c, e)));
-  *out = kKind == ReduceKind::kMean ? total / static_cast<float>(plan.divisor()) : total;
-}
-
-// a, b, c, e reduced.
-template <ReduceKind kKind>
-HWY_INLINE hn::Vec<D4> JoinedByFour(hn::Vec<D4> a, hn::Vec<D4> b, hn::Vec<D4> c, hn::Vec<D4> e) {
-  const D4 d;
-  const hn::FixedTag<double, 2> pairs;
-  const auto fold = [&](hn::Vec<D4> x, hn::Vec<D4> y) HWY_ATTR {  // x, y, x, y
-    return hn::BitCast(pairs,
-                       Combine<kKind>(hn::InterleaveLower(d, x, y), hn::InterleaveUpper(d, x, y)));
-  };
-  const auto low = fold(a, b), high = fold(c, e);
-  return Combine<kKind>(hn::BitCast(d, hn::InterleaveLower(pairs, low, high)),
-                        hn::BitCast(d, hn::InterleaveUpper(pairs, low, high)));
-}
-
-// Four outputs from runs that begin `rows[i]` behind `in`, in vectors of `DV`.
-template <ReduceKind kKind, class DV>
-HWY_INLINE hn::Vec<D4> ReduceFourRuns(DV d, const ReducePlan& plan, const float* in,
-                                      const int64_t* rows) {
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d)), n = plan.run_count;
-  const auto start = hn::Set(d, Start<kKind>());
-  auto a = start, b = start, c = start, e = start;
-  for (int64_t run = 0; run < plan.runs; ++run) {
-    const float* x = run == 0 ? in : in + plan.RunOffset(run);
-    const float *xa = x + rows[0], *xb = x + rows[1], *xc = x + rows[2], *xe = x + rows[3];
-    int64_t i = 0;
-    for (; i + lanes <= n; i += lanes) {
-      a = Combine<kKind>(a, hn::LoadU(d, xa + i));
-      b = Combine<kKind>(b, hn::LoadU(d, xb + i));
-      c = Combine<kKind>(c, hn::LoadU(d, xc + i));
-      e = Combine<kKind>(e, hn::LoadU(d, xe + i));
-    }
-    if (i == n) continue;
-    const auto inside = hn::FirstN(d, n - i);
-    const auto rest = [&](const float* p) HWY_ATTR {
-      return hn::IfThenElse(inside, LoadPartial(d, p + i, n - i), start);
-    };
-    a = Combine<kKind>(a, rest(xa));
-    b = Combine<kKind>(b, rest(xb));
-    c = Combine<kKind>(c, rest(xc));
-    e = Combine<kKind>(e, rest(xe));
-  }
-  const auto joined = JoinedByFour<kKind>(FourLanes<kKind>(d, a), FourLanes<kKind>(d, b),
-                                          FourLanes<kKind>(d, c), FourLanes<kKind>(d, e));
-  if (kKind != ReduceKind::kMean) return joined;
-  return hn::Div(joined, hn::Set(D4(), static_cast<float>(plan.terms())));
-}
-
-// `n` <= kShortRunBlock outputs from `first` on, each with a short run: four at a time, so that
-// they neither wait for their additions nor join their lanes alone.
-template <ReduceKind kKind, class DV>
-HWY_INLINE void ReduceShortRunsBy(DV d, const ReducePlan& plan, const float* in, int64_t first,
-                                  float* out, size_t n) {
-  int64_t rows[kShortRunBlock + 3], *end = rows;
-  rows[0] = 0;  // which the compiler cannot know to be set below
-  plan.ForOuter(first, first + static_cast<int64_t>(n), [&](int64_t offset) { *end++ = offset; });
-  std::fill(end, end + 3, rows[0]);
-  size_t o = 0;
-  for (; o + 4 <= n; o += 4) {
-    hn::StoreU(ReduceFourRuns<kKind>(d, plan, in, rows + o), D4(), out + o);
-  }
-  if (o < n) StorePartial(ReduceFourRuns<kKind>(d, plan, in, rows + o), D4(), out + o, n - o);
-}
-
-template <ReduceKind kKind>
-void ReduceShortRunsOf(const ReducePlan& plan, const float* in, int64_t first, float* out,
-                       size_t n) {
-  if (plan.run_count <= 4) return ReduceShortRunsBy<kKind>(D4(), plan, in, first, out, n);
-  if (plan.run_count <= 8) {
-    return ReduceShortRunsBy<kKind>(hn::CappedTag<float, 8>(), plan, in, first, out, n);
-  }
-  ReduceShortRunsBy<kKind>(D(), plan, in, first, out, n);
 }
 
 // Outputs [lane, lane + n) of one outer index; `in` at the outer index's first term.

@@ -68,6 +68,8 @@ ReducePlan PlanReduce(const OpDescription& op);
 
 // Whether an output's terms lie side by side, rather than outputs.
 inline bool AlongRuns(const ReducePlan& plan) { return plan.lanes == 1 && plan.run_stride == 1; }
+// The most outputs with short runs of floats that a unit has.
+inline constexpr int64_t kShortRunBlock = 256;
 
 // Where the terms of neighbouring outputs lie side by side, a few of each, and repeat in rows, as
 // those of group normalization do (axes 1, 2 and 4 of [1, 32, 32, 32, 4]): the columns of whole
