@@ -12,6 +12,7 @@ namespace {
 constexpr RewriteFunction kRewrites[] = {
     // Other names, constants, and what changes nothing.
     PlainOperator,
+    PixelAsRow,
     KeepWeightsSmall,
     FoldConstants,
     RemoveIdentity,

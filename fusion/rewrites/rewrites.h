@@ -174,6 +174,10 @@ bool RegroupConvolution(Graph&, NodeId, RewriteContext&);
 // Convolution2DTransposeBias, a custom operator -> TRANSPOSE_CONV.
 bool PlainTransposeConv(Graph&, NodeId, RewriteContext&);
 
+// CONV_2D of 1x1 by many constant weights, be they floats or dequantized, of images of one pixel ->
+// FULLY_CONNECTED. Before KeepWeightsSmall.
+bool PixelAsRow(Graph&, NodeId, RewriteContext&);
+
 // FlexMaxPool3D and FlexAvgPool3D -> MAX_POOL_2D or AVERAGE_POOL_2D over height and width, and one
 // over the depth, between reshapes.
 bool PoolVolumeByImages(Graph&, NodeId, RewriteContext&);
@@ -235,7 +239,7 @@ bool FuseIntoTail(Graph&, NodeId, RewriteContext&);
 // the kernels of all who read it, behind nodes that only move elements, take it.
 bool StoreAsBFloat16(Graph&, NodeId, RewriteContext&);
 
-// FULLY_CONNECTED, or CONV_2D of 1x1, of a single row by many float32 weights of the model reads
+// FULLY_CONNECTED of a single row by many float32 weights of the model reads
 // them where they lie, if it is a small part of the graph: the model opens sooner and takes less
 // memory than with a packed copy.
 bool ReadWeightsInPlace(Graph&, NodeId, RewriteContext&);

@@ -15,7 +15,6 @@ struct Conv2DParams {
   int32_t dilation_w, dilation_h;
   DataType quantized_bias_type;
   ExtraPadding extra_padding;  // not in the file: set by rewrites that fold a PAD
-  bool unpacked_weights;       // likewise, where a single pixel reads them where they lie
 };
 
 // A convolution's sizes, resolved. Group g takes the input channels [g, g + 1) * group_in and gives

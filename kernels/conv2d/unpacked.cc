@@ -1,5 +1,5 @@
-// 1x1 convolutions to a channel, or of floats to two, as masks and heads have them, or of a single
-// pixel, whose pixels and filters are read where they lie.
+// 1x1 convolutions to a channel, or of floats to two, as masks and heads have them, whose pixels
+// and filters are read where they lie.
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/unpacked/unpacked_product.h"
 
@@ -19,7 +19,6 @@ bool ReadsFiltersUnpacked(const OpDescription& op) {
   const bool dense = in.row_pitch == 0 && filters.row_pitch == 0;
   if (!dense || !pixel_by_pixel || shape.groups != 1 || in.type != filters.type) return false;
   if (in.type != DataType::kFloat32) return ReadsOneUnitOfBytes(op, shape.pixels_out());
-  if (op.params.as<Conv2DParams>().unpacked_weights) return true;
   return (shape.channels_out == 1 && shape.channels_in >= kDeepOfOne) ||
          (shape.channels_out == 2 && shape.channels_in >= kDeepOfTwo);
 }

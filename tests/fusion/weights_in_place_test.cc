@@ -66,6 +66,31 @@ TEST(ReadWeightsInPlace, OfAPixel) {
   EXPECT_EQ(model.InPlace(), HasVectors());
 }
 
+// Smaller filters, and windows of several pixels, stay convolutions.
+TEST(PixelAsRow, OfManyWeights) {
+  const auto ops = [](int height, int units, int filter) {
+    GraphBuilder b;
+    const ValueId pixel = b.Input({2, height, 1, kDepth});
+    b.Output(b.Conv(pixel, units, filter, {{"fused_activation_function", kRelu6}}));
+    return ExpectFusedEqualsUnfused(b.graph(), 1e-4f).ops();
+  };
+  using ::testing::ElementsAre;
+  EXPECT_THAT(ops(1, kUnits, 1), ElementsAre("FULLY_CONNECTED + relu6"));
+  EXPECT_THAT(ops(1, kUnits - 1, 1), ElementsAre("CONV_2D + relu6"));
+  EXPECT_THAT(ops(2, kUnits, 1), ElementsAre("CONV_2D + relu6"));
+  EXPECT_THAT(ops(1, kUnits, 2), ElementsAre("CONV_2D + relu6"));
+}
+
+// Weights that DEQUANTIZE makes are kept small, once they are a row's.
+TEST(PixelAsRow, OfDequantizedWeights) {
+  GraphBuilder b;
+  const ValueId small = b.Int8Constant({kUnits, 1, 1, kDepth}, 0.01f);
+  const ValueId pixel = b.Input({1, 1, 1, kDepth});
+  b.Output(b.ConvBy(pixel, b.Op("DEQUANTIZE", {small}), b.Constant({kUnits})));
+  EXPECT_THAT(ExpectSameFused(b.graph(), 1e-4f).ops(),
+              ::testing::ElementsAre("FUSELITE_WEIGHT_ONLY_FULLY_CONNECTED"));
+}
+
 TEST(ReadWeightsInPlace, NotOfTwoRows) {
   Model model;
   model.Classify(Rows(model.b, Features(model.b, 2 * kDepth)));

@@ -4,7 +4,6 @@
 #include "fusion/match.h"
 #include "fusion/rewrites/replace.h"
 #include "fusion/rewrites/rewrites.h"
-#include "kernels/conv2d/conv2d.h"
 #include "kernels/fully_connected/fully_connected.h"
 
 namespace fuselite::fusion {
@@ -16,16 +15,6 @@ namespace {
 constexpr int64_t kLeastBytes = 1 << 20;
 constexpr double kGraphCosts = 100;
 
-// `node` as one that reads its weights where they lie.
-Node Unpacked(Node node) {
-  if (node.op->name == "CONV_2D") {
-    node.params.as<kernels::Conv2DParams>().unpacked_weights = true;
-  } else {
-    node.params.as<kernels::FullyConnectedParams>().unpacked_weights = true;
-  }
-  return node;
-}
-
 // Whether the model itself holds them: constants that were made are freed when they are packed.
 bool AreLargeOfModel(const Value& weights) {
   const TensorInfo& info = weights.info;
@@ -36,18 +25,18 @@ bool AreLargeOfModel(const Value& weights) {
 }  // namespace
 
 bool ReadWeightsInPlace(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!Is(graph, id, "FULLY_CONNECTED") && !Is(graph, id, "CONV_2D")) return false;
+  if (!Is(graph, id, "FULLY_CONNECTED")) return false;
   if (context.precision() == kernels::Precision::kFast) return false;  // packs halves
   const Node& node = graph.node(id);
   const Value& weights = graph.value(node.inputs[1]);
   const Shape& output = graph.value(node.outputs[0]).info.shape;
   if (!AreLargeOfModel(weights) || output.elements() != weights.info.shape[0]) return false;
   if (NodeCost(graph, id) * kGraphCosts > GraphCost(graph)) return false;
-  Node unpacked = Unpacked(node);
+  Node unpacked = node;
+  unpacked.params.as<kernels::FullyConnectedParams>().unpacked_weights = true;
   const kernels::OpDescription after = graph.Describe(unpacked);
   if (!kernels::ReadsUnpacked(after) || !context.AcceptsComposite(after)) return false;
-  context.Record(internal::Join("read the weights of ", node.op->name, " where they lie"),
-                 node.host_nodes);
+  context.Record("read weights where they lie", node.host_nodes);
   graph.Replace(id, std::move(unpacked));
   return true;
 }
