@@ -239,9 +239,9 @@ bool FuseIntoTail(Graph&, NodeId, RewriteContext&);
 // the kernels of all who read it, behind nodes that only move elements, take it.
 bool StoreAsBFloat16(Graph&, NodeId, RewriteContext&);
 
-// FULLY_CONNECTED of a single row by many float32 weights of the model reads
-// them where they lie, if it is a small part of the graph: the model opens sooner and takes less
-// memory than with a packed copy.
+// FULLY_CONNECTED of a single row by many float32 weights of the model reads them where they lie,
+// if it is a small part of the graph: the model opens sooner and takes less memory than with a
+// packed copy.
 bool ReadWeightsInPlace(Graph&, NodeId, RewriteContext&);
 
 }  // namespace fuselite::fusion

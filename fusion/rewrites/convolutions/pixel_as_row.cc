@@ -11,6 +11,12 @@ namespace {
 // Smaller weights, as those of gates by channel, are multiplied as fast by a convolution.
 constexpr int64_t kLeastWeights = 1 << 18;
 
+// Filters that stay what they are as a matrix of as many rows.
+bool MayBeMatrix(const TensorInfo& filters) {
+  return filters.constant() && filters.elements() >= kLeastWeights &&
+         (!filters.quantization.per_channel() || filters.quantization.axis == 0);
+}
+
 // Whether each image is a pixel, of which the convolution makes another one.
 bool IsOfPixels(const Graph& graph, const Node& conv) {
   const Result<kernels::Conv2DShape> shape = kernels::ResolveConv2D(graph.Describe(conv));
@@ -46,9 +52,8 @@ bool PixelAsRow(Graph& graph, NodeId id, RewriteContext& context) {
   const ValueId filters = row.inputs[1];
   const NodeId dequantize = ProducerIs(graph, filters, "DEQUANTIZE");
   const ValueId stored = dequantize == kNone ? filters : graph.node(dequantize).inputs[0];
-  if (!IsFloat(graph, row.inputs[0]) || !IsFloat(graph, filters) ||
-      !graph.value(stored).info.constant() || graph.value(filters).observed ||
-      graph.value(filters).info.elements() < kLeastWeights || !IsOfPixels(graph, row)) {
+  if (!IsFloat(graph, row.inputs[0]) || !IsFloat(graph, filters) || graph.value(filters).observed ||
+      !MayBeMatrix(graph.value(stored).info) || !IsOfPixels(graph, row)) {
     return false;
   }
   const kernels::Activation activation = row.params.as<kernels::Conv2DParams>().activation;
