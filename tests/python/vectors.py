@@ -91,5 +91,6 @@ def _tolerance(subject, expected):
     largest = max(np.abs(y).max(initial=1) for y in floats)
     slack = 0
     if subject.graph.dtype == np.float32:
-        slack = max(random_check.slacks(subject.graph, subject.inputs, subject.expected, subject.rng))
+        perturbation = random_check.PERTURBATION
+        slack = max(random_check.slacks(subject.graph, subject.inputs, subject.expected, subject.rng, perturbation))
     return max(random_check.FLOAT_BOUND * largest, slack)
