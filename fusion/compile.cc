@@ -12,6 +12,7 @@
 #include "fusion/graph/validate.h"
 #include "fusion/plan/lower.h"
 #include "fusion/rewrite.h"
+#include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/buffer_region.h"
 #include "runtime/support/caught.h"
 #include "runtime/support/stopwatch.h"
@@ -53,6 +54,8 @@ class TimedStore : public PackedStore {
 // that several products read may be packed once for all of them.
 size_t BytesToPack(const Graph& graph) {
   constexpr size_t kBesideChannel = 7 * sizeof(int32_t);
+  // Smaller weights that are not packed either leave no page empty, and asking takes time.
+  constexpr size_t kWorthAsking = kHugePage / 2;
   size_t bytes = 0;
   std::set<const void*> counted;
   for (NodeId id : graph.order()) {
@@ -60,7 +63,8 @@ size_t BytesToPack(const Graph& graph) {
     if (!node.op->product_inputs) continue;
     const ValueId weights = node.inputs[node.op->product_inputs->weights];
     const TensorInfo& info = graph.value(weights).info;
-    if (!info.constant() || kernels::ReadsUnpacked(graph.Describe(id))) continue;
+    if (!info.constant()) continue;
+    if (info.bytes() >= kWorthAsking && kernels::ReadsUnpacked(graph.Describe(id))) continue;
     if (counted.insert(info.data).second) bytes += info.bytes();
     if (info.quantization.per_channel()) bytes += info.quantization.scales.size() * kBesideChannel;
   }

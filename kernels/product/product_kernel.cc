@@ -13,6 +13,7 @@ namespace {
 // Rows whose values are found in one unit: some microseconds.
 constexpr int64_t kRowsPerUnit = 64;
 
+// How many stages read the input.
 int64_t Reads(const Tail& tail, int input) {
   return std::ranges::count_if(tail.stages,
                                [&](const TailStage& s) { return s.operand.input == input; });

@@ -1,5 +1,7 @@
 // A classifier's weights that are read where they lie, and each reason why others are not.
-#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "fusion/rewrites/rewrites.h"
 #include "tests/fusion/graph_builder.h"
@@ -36,9 +38,9 @@ class Model {
   }
   void Finish(ValueId classes) { b.Output(b.Op("LOGISTIC", {classes})); }
   // Whether the weights are read where they lie; outputs are right either way.
-  bool InPlace(CompileOptions options = Fused()) {
+  bool InPlace() {
     const Outcome expected = RunGraph(b.graph(), Unfused());
-    const Outcome outcome = RunGraph(b.graph(), options);
+    const Outcome outcome = RunGraph(b.graph(), Fused());
     ExpectClose(expected.outputs, outcome.outputs, 1e-4f);
     const auto says = Contains(Property(&RewriteRecord::ToString, HasSubstr("where they lie")));
     return ::testing::Matches(says)(outcome.report.rewrites);

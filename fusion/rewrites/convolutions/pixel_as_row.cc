@@ -25,11 +25,14 @@ bool IsOfPixels(const Graph& graph, const Node& conv) {
          shape->pixels_out() == shape->batch;
 }
 
+Shape MatrixOf(const Shape& filters) {
+  return {filters[0], static_cast<int32_t>(filters.elements(1, 4))};
+}
+
 // The same bytes as a matrix.
 ValueId AsMatrix(Graph& graph, ValueId filters) {
   Value matrix = graph.value(filters);
-  const Shape& shape = matrix.info.shape;
-  matrix.info.shape = Shape({shape[0], static_cast<int32_t>(shape.elements(1, 4))});
+  matrix.info.shape = MatrixOf(matrix.info.shape);
   matrix.host_tensor = kNone;
   return graph.AddValue(std::move(matrix));
 }
@@ -64,8 +67,7 @@ bool PixelAsRow(Graph& graph, NodeId id, RewriteContext& context) {
   params.keep_num_dims = true;
   row.version = 1;
   kernels::OpDescription op = graph.Describe(row);
-  op.inputs[1].shape =
-      Shape({op.inputs[1].shape[0], static_cast<int32_t>(op.inputs[1].shape.elements(1, 4))});
+  op.inputs[1].shape = MatrixOf(op.inputs[1].shape);
   if (!context.AcceptsComposite(op)) return false;
   row.inputs[1] = dequantize == kNone ? AsMatrix(graph, filters)
                                       : DequantizedMatrix(graph, dequantize, filters);
