@@ -85,7 +85,7 @@ class Cutter {
     if (name == "GATHER") return cut == 1;
     if (name == "SLICE") return TakesWhole(node);
     if (name == "STRIDED_SLICE") return TakesWhole(node) && TakesForward(node);
-    return node.op->elementwise || node.op->samples == kernels::SampleRule::kApart;
+    return node.op->elementwise || node.op->samples != kernels::SampleRule::kMixed;
   }
   static bool IsFirst(int32_t axis, int rank) { return axis == 0 || axis == -rank; }
 

@@ -11,6 +11,7 @@
 #include "fusion/graph/evaluate.h"
 #include "fusion/graph/validate.h"
 #include "fusion/plan/lower.h"
+#include "fusion/plan/strips.h"
 #include "fusion/rewrite.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/buffer_region.h"
@@ -95,16 +96,18 @@ constexpr size_t kLeastShared = size_t{8} << 20;
 
 // Lower, with the weights out of the cache and into it; `cache` may be null.
 Result<std::shared_ptr<const Executable>> LowerCached(Graph& graph, const StoragePlan& plan,
+                                                      std::map<NodeId, Strips>& strips,
                                                       const CompileOptions& options,
                                                       Planner& planner, WeightsCache* cache,
                                                       CompileReport& report) {
-  const size_t bytes = BytesToPack(graph);
+  size_t bytes = BytesToPack(graph);
+  for (const auto& [node, made] : strips) bytes += BytesToPack(made.parts[0].graph);
   TimedStore store(options.store ? *options.store : ProcessPackedStore(), bytes, cache,
                    options.hashes);
   const bool shared = cache == nullptr && bytes >= kLeastShared;
   FUSELITE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Executable> executable,
-      Lower(graph, plan, planner, store, shared ? options.threads : 1, report));
+      Lower(graph, plan, strips, planner, store, shared ? options.threads : 1, report));
   report.times.packing += store.milliseconds;
   report.times.kernels -= store.milliseconds;
   if (cache != nullptr) {
@@ -162,14 +165,16 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   if (options.fusion) RunRewrites(graph, rewriting);
   report.times.rewrites = watch.Lap();
   StoragePlan plan(graph);
+  std::map<NodeId, Strips> strips;
   if (options.fusion) {
     plan = PlanStorage(graph, rewriting);
+    strips = MakeStrips(graph, plan, options.strips, options.threads, rewriting);
     PlanInPlace(graph, rewriting, plan);
   }
   report.times.placement = watch.Lap();
   FUSELITE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Executable> executable,
-      LowerCached(graph, plan, options, planner, cache ? &*cache : nullptr, report));
+      LowerCached(graph, plan, strips, options, planner, cache ? &*cache : nullptr, report));
   const double scratch = static_cast<double>(executable->scratch_bytes()) * options.threads;
   FUSELITE_RETURN_IF_ERROR(
       options.budget.CheckMemory(static_cast<double>(executable->arena_bytes()) + scratch));

@@ -10,6 +10,7 @@
 #include "fusion/graph/graph.h"
 #include "fusion/planner.h"
 #include "fusion/rewrite.h"
+#include "fusion/strip_limits.h"
 #include "runtime/execution/executable.h"
 #include "runtime/memory/budget.h"
 #include "runtime/weights/weights_cache.h"
@@ -27,7 +28,8 @@ struct CompileOptions {
   PackedStore* store = nullptr;      // null: the process's
   ConstantHashes* hashes = nullptr;  // null: each compilation hashes what it packs
   CacheOptions cache;
-  BatchLimits batch;  // what is computed in parts, with fusion
+  BatchLimits batch;   // what is computed in parts, with fusion
+  StripLimits strips;  // what several threads compute in strips of rows, with fusion
 };
 
 // One step as `fuselite explain` shows it.
@@ -44,6 +46,9 @@ struct StepReport {
   size_t arena_offset = 0, output_bytes = 0;
   std::string placement;  // "arena", "output 0", "inside value 12"
   std::vector<Refusal> refusals;
+  // Of a step that computes strips of rows: those that make a strip. Their multiply-adds, like its
+  // own, and the bytes of their values are those of all strips together.
+  std::vector<StepReport> steps;
 };
 
 // Where the time of compiling went, in milliseconds.

@@ -17,6 +17,7 @@ namespace fuselite::fusion {
 struct Refusal {
   std::string candidate;  // "jit"
   std::string reason;
+  friend bool operator==(const Refusal&, const Refusal&) = default;
 };
 
 // The first candidate of an operation's lists that accepts it.

@@ -98,12 +98,13 @@ struct ProductInputs {
   SumScaling scaling = SumScaling::kFixedPoint;
 };
 
-// Whether each index of dimension 0 of an operator's outputs, a sample of a batch, is computed from
-// the same index of its inputs alone, wherever its shape rule keeps the dimension.
+// The dimensions of an operator's outputs, among those that its shape rule keeps, of which each
+// index is computed from the same index of its inputs alone.
 enum class SampleRule : uint8_t {
-  kMixed,  // not, or parameters decide
-  kApart,
-  kApartByRows,  // if there is another dimension: it looks along the last one
+  kMixed,        // none, or parameters decide
+  kApart,        // dimension 0, of the samples of a batch
+  kApartByRows,  // every one but the last, along which it looks
+  kApartByKept,  // every one
 };
 
 // Added to OperatorDef::options_type where the options are in the schema's second union.

@@ -8,6 +8,7 @@
 #include "fusion/graph/cost.h"
 #include "fusion/match.h"
 #include "kernels/step_store.h"
+#include "runtime/execution/strips_kernel.h"
 #include "runtime/support/caught.h"
 #include "runtime/support/first_error.h"
 #include "runtime/support/stopwatch.h"
@@ -65,17 +66,44 @@ constexpr int kStepsAhead = 4;
 struct Building {
   NodeId id;
   kernels::OpDescription op;
-  const Choice& choice;
+  const Choice* choice;  // null: the kernel was made of strips
   kernels::StepStore store;
   Result<std::shared_ptr<const Kernel>> kernel = Internal("not built");
+  StepReport report{};
 };
+
+// Adds what a strip's steps are to the report of the step that computes `count` of them. Of several
+// parts the first one's kernels stand for all.
+void AddStripReport(const CompileReport& strip, int32_t count, StepReport& report) {
+  const bool first = report.steps.empty();
+  for (size_t i = 0; i < strip.steps.size(); ++i) {
+    StepReport step = strip.steps[i];
+    step.multiply_adds *= count;
+    step.input_bytes *= static_cast<size_t>(count);
+    step.output_bytes *= static_cast<size_t>(count);
+    report.multiply_adds += step.multiply_adds;
+    for (const Refusal& refusal : step.refusals) {
+      if (std::ranges::count(report.refusals, refusal) == 0) report.refusals.push_back(refusal);
+    }
+    if (first) {
+      step.placement = "a strip";
+      report.weight_bytes += step.weight_bytes;
+      report.steps.push_back(std::move(step));
+    } else if (i < report.steps.size()) {
+      report.steps[i].multiply_adds += step.multiply_adds;
+      report.steps[i].input_bytes += step.input_bytes;
+      report.steps[i].output_bytes += step.output_bytes;
+    }
+  }
+}
 
 class Lowering {
  public:
-  Lowering(Graph& graph, const StoragePlan& plan, Planner& planner, PackedStore& store, int threads,
-           CompileReport& report)
+  Lowering(Graph& graph, const StoragePlan& plan, std::map<NodeId, Strips>& strips,
+           Planner& planner, PackedStore& store, int threads, CompileReport& report)
       : graph_(graph),
         plan_(plan),
+        strips_(strips),
         planner_(planner),
         store_(store),
         threads_(threads),
@@ -118,9 +146,13 @@ class Lowering {
     std::vector<Building> steps;
     steps.reserve(nodes.size());
     for (NodeId id : nodes) {
-      kernels::OpDescription op = plan_.Describe(id);
-      const Choice& choice = planner_.Choose(op);
-      steps.push_back({id, std::move(op), choice, kernels::StepStore(store_)});
+      Building& step =
+          steps.emplace_back(Building{id, plan_.Describe(id), nullptr, kernels::StepStore(store_)});
+      if (const auto strips = strips_.find(id); strips != strips_.end()) {
+        step.kernel = BuildStrips(strips->second, step.report);
+      } else {
+        step.choice = &planner_.Choose(step.op);
+      }
     }
     FUSELITE_RETURN_IF_ERROR(BuildKernels(steps));
     std::set<const Choice*> built;
@@ -129,7 +161,9 @@ class Lowering {
         return status.In(StepName(graph_.node(step.id), step.id));
       }
       // A kernel that is its own plan is that of every step with such a description.
-      if (*step.kernel != step.choice.plan->draft()) built.insert(&step.choice);
+      if (step.choice != nullptr && *step.kernel != step.choice->plan->draft()) {
+        built.insert(step.choice);
+      }
     }
     for (const Choice* choice : built) planner_.Release(*choice);
     for (const Building& step : steps) {
@@ -166,20 +200,45 @@ class Lowering {
   }
 
   void BuildKernel(Building& step) const {
-    if (!step.choice.status.ok()) {
-      step.kernel = step.choice.status;
-      return;
+    if (step.choice == nullptr) return;
+    step.report.candidate = step.choice->candidate;
+    step.report.refusals = step.choice->refusals;
+    step.report.multiply_adds = OperationCost(step.op);
+    step.report.ops = OpsOf(graph_.node(step.id));
+    step.kernel = step.choice->status.ok()
+                      ? step.choice->plan->Build(step.op, {planner_.context(), &step.store})
+                      : step.choice->status;
+  }
+
+  // The kernel of a node that stands for the graphs of `strips`.
+  Result<std::shared_ptr<const Kernel>> BuildStrips(Strips& strips, StepReport& report) {
+    RewriteContext context(planner_, nullptr);
+    std::vector<StripsKernel::Strips> built;
+    for (Strips::Part& part : strips.parts) {
+      StoragePlan plan = PlanStorage(part.graph, context);
+      PlanInPlace(part.graph, context, plan);
+      std::map<NodeId, Strips> none;
+      CompileReport steps;
+      Lowering lowering(part.graph, plan, none, planner_, store_, 1, steps);
+      lowering.BindOutside();
+      FUSELITE_RETURN_IF_ERROR(lowering.AddSteps());
+      FUSELITE_ASSIGN_OR_RETURN(auto executable, std::move(lowering.builder_).Build());
+      AddStripReport(steps, part.cut.count, report);
+      built.push_back({std::move(executable), part.cut.rows, part.cut.count});
     }
-    step.kernel = step.choice.plan->Build(step.op, {planner_.context(), &step.store});
+    report.candidate = "strips";
+    report.ops = internal::Join("FUSELITE_STRIPS of ", report.steps.size(), " steps");
+    return std::shared_ptr<const Kernel>(
+        std::make_shared<StripsKernel>(std::move(built), strips.input_rows, strips.output_rows));
   }
 
   // What callers bind, in the order that they know.
   void BindOutside() {
     for (ValueId v : graph_.inputs) {
-      const size_t bytes = graph_.value(v).info.bytes();
+      const size_t bytes = plan_.Span(v);
       ids_[v] = graph_.value(v).variable ? builder_.AddVariable(bytes) : builder_.AddInput(bytes);
     }
-    for (ValueId v : graph_.outputs) ids_[v] = builder_.AddOutput(graph_.value(v).info.bytes());
+    for (ValueId v : graph_.outputs) ids_[v] = builder_.AddOutput(plan_.Span(v));
   }
 
   int IdOf(ValueId v) {
@@ -196,20 +255,16 @@ class Lowering {
     return ids_[v];
   }
 
-  Status AddStep(const Building& built) {
+  Status AddStep(Building& built) {
     const NodeId id = built.id;
     const Node& node = graph_.node(id);
     const kernels::OpDescription& op = built.op;
-    StepReport& report = report_.steps.emplace_back();
-    report.candidate = built.choice.candidate;
-    report.refusals = built.choice.refusals;
     if (!built.kernel.ok()) return built.kernel.status();
+    StepReport& report = report_.steps.emplace_back(std::move(built.report));
     report.kernel = (*built.kernel)->name();
     report.host_nodes = node.host_nodes;
-    report.ops = OpsOf(node);
     report.tail = node.tail.ToString();
     report.output_shape = op.outputs[0].shape.ToString();
-    report.multiply_adds = OperationCost(op);
     for (const TensorInfo& info : op.inputs) {
       report.input_types.push_back(info.type);
       if (info.constant()) report.weight_bytes += info.bytes();
@@ -266,6 +321,7 @@ class Lowering {
 
   Graph& graph_;
   const StoragePlan& plan_;
+  std::map<NodeId, Strips>& strips_;
   Planner& planner_;
   PackedStore& store_;
   const int threads_;
@@ -279,9 +335,10 @@ class Lowering {
 }  // namespace
 
 Result<std::shared_ptr<const Executable>> Lower(Graph& graph, const StoragePlan& plan,
-                                                Planner& planner, PackedStore& store, int threads,
+                                                std::map<NodeId, Strips>& strips, Planner& planner,
+                                                PackedStore& store, int threads,
                                                 CompileReport& report) {
-  return Lowering(graph, plan, planner, store, threads, report).Run();
+  return Lowering(graph, plan, strips, planner, store, threads, report).Run();
 }
 
 }  // namespace fuselite::fusion

@@ -151,7 +151,7 @@ const OperatorDef& FullyConnectedOperator() {
           },
       .takes_tail = true,
       .bfloat16_values = true,
-      .samples = SampleRule::kApart,
+      .samples = SampleRule::kApartByRows,
   };
   return kDef;
 }

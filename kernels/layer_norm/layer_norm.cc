@@ -66,6 +66,7 @@ const OperatorDef& LayerNormOperator() {
       .candidates = kCandidates,
       .cost = [](const OpDescription& op) { return 6.0 * op.inputs[0].elements(); },
       .takes_tail = true,
+      .samples = SampleRule::kApartByRows,
   };
   return kDef;
 }

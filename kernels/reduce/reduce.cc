@@ -105,7 +105,7 @@ constexpr OperatorDef MakeReduce(std::string_view name, int code, int max_versio
   def.cost = [](const OpDescription& op) { return static_cast<double>(op.inputs[0].elements()); };
   def.selects = code == tflite::kTfLiteBuiltinReduceMax || code == tflite::kTfLiteBuiltinReduceMin;
   def.bfloat16_values = code == tflite::kTfLiteBuiltinMean;
-  def.samples = SampleRule::kApart;
+  def.samples = SampleRule::kApartByKept;
   return def;
 }
 

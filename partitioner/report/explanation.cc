@@ -130,12 +130,16 @@ void PrintNodes(const GraphReport& graph, std::ostream& out) {
 void PrintSteps(const fusion::CompileReport& report, std::ostream& out) {
   TextTable table(
       {"step", "nodes", "operators", "output", "kernel", "placed in", "multiply-adds", "weights"});
-  for (size_t i = 0; i < report.steps.size(); ++i) {
-    const fusion::StepReport& step = report.steps[i];
+  const auto add = [&](std::string name, const fusion::StepReport& step) {
     const auto weights = static_cast<double>(step.weight_bytes);
-    table.AddRow({std::to_string(i), Ranges(step.host_nodes), step.ops, step.output_shape,
+    table.AddRow({std::move(name), Ranges(step.host_nodes), step.ops, step.output_shape,
                   step.kernel, step.placement, Count(step.multiply_adds),
                   weights > 0 ? Bytes(weights) : "-"});
+  };
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    const fusion::StepReport& step = report.steps[i];
+    add(std::to_string(i), step);
+    for (size_t k = 0; k < step.steps.size(); ++k) add(internal::Join(i, ".", k), step.steps[k]);
   }
   if (!table.empty()) table.Print(out, 2);
 }

@@ -12,18 +12,21 @@ Json StepJson(const fusion::StepReport& step) {
   for (const fusion::Refusal& refusal : step.refusals) {
     refusals.push_back({{"candidate", refusal.candidate}, {"reason", refusal.reason}});
   }
-  return {{"kernel", step.kernel},
-          {"candidate", step.candidate},
-          {"ops", step.ops},
-          {"tail", step.tail},
-          {"nodes", step.host_nodes},
-          {"output_shape", step.output_shape},
-          {"placement", step.placement},
-          {"multiply_adds", step.multiply_adds},
-          {"weight_bytes", step.weight_bytes},
-          {"arena_offset", step.arena_offset},
-          {"output_bytes", step.output_bytes},
-          {"refusals", refusals}};
+  Json json = {{"kernel", step.kernel},
+               {"candidate", step.candidate},
+               {"ops", step.ops},
+               {"tail", step.tail},
+               {"nodes", step.host_nodes},
+               {"output_shape", step.output_shape},
+               {"placement", step.placement},
+               {"multiply_adds", step.multiply_adds},
+               {"weight_bytes", step.weight_bytes},
+               {"arena_offset", step.arena_offset},
+               {"output_bytes", step.output_bytes},
+               {"refusals", refusals}};
+  // Of a step that computes strips of rows.
+  for (const fusion::StepReport& part : step.steps) json["steps"].push_back(StepJson(part));
+  return json;
 }
 
 Json PartitionJson(const PartitionReport& partition) {

@@ -36,6 +36,33 @@ TEST(RandomGraphs, OfPhrasesFusedEqualUnfused) {
   CompareGraphs<RandomPhrases>(150, [](int seed) { return 1 + seed % 8; });
 }
 
+// Strips of few rows give the bits of the whole.
+template <class Grower>
+void CompareStrips(uint64_t seeds, int nodes) {
+  size_t strips = 0;
+  for (uint64_t seed = 2000; seed < 2000 + seeds; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    Grower grower{Random(seed)};
+    const Graph& graph = grower.Grow(nodes);
+    if (graph.outputs.empty()) continue;
+    CompileOptions options = Fused();
+    options.threads = 2 + static_cast<int>(seed % 3);
+    options.strips = {.least_of_strip = 1};
+    const Outcome in_strips = RunGraph(graph, options);
+    options.strips.most_weights = 0;
+    options.strips.most_of_step = 0;
+    ExpectClose(RunGraph(graph, options).outputs, in_strips.outputs, 0);
+    if (::testing::Test::HasFailure()) return;
+    for (const StepReport& step : in_strips.report.steps) strips += step.steps.empty() ? 0 : 1;
+  }
+  EXPECT_GT(strips, seeds / 4) << "too few graphs had any";
+}
+
+TEST(RandomGraphs, OfImagesHaveTheirBitsInStrips) { CompareStrips<RandomGraph>(150, 15); }
+TEST(RandomGraphs, OfRowsHaveTheirBitsInStrips) { CompareStrips<RandomRows>(150, 8); }
+TEST(RandomGraphs, OfBytesHaveTheirBitsInStrips) { CompareStrips<RandomBytes>(150, 20); }
+TEST(RandomGraphs, OfPhrasesHaveTheirBitsInStrips) { CompareStrips<RandomPhrases>(150, 8); }
+
 // After every rewrite the graph is valid; at the fixed point nothing is left to do.
 template <class Grower>
 void RewriteGraphs(uint64_t seeds, int nodes) {

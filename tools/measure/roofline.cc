@@ -53,11 +53,21 @@ Traffic TrafficOf(const fusion::StepReport& report, std::string_view op) {
           std::min(report.input_bytes, most) + report.output_bytes};
 }
 
-RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
-                      const MachinePeaks& peaks, double constants_rate) {
-  RooflineStep step{.ops = report.ops,
-                    .kernel = report.kernel,
-                    .seconds = static_cast<double>(times.min_wall_ns) * 1e-9};
+// What the machine allows for a step.
+RooflineStep LimitOf(const fusion::StepReport& report, const MachinePeaks& peaks,
+                     double constants_rate) {
+  RooflineStep step{.ops = report.ops, .kernel = report.kernel};
+  // The steps of strips run one behind the other, on what is in the nearest cache.
+  double longest = 0;
+  for (const fusion::StepReport& part : report.steps) {
+    const RooflineStep limit = LimitOf(part, peaks, constants_rate);
+    step.operations += limit.operations;
+    step.bytes += limit.bytes;
+    step.least_seconds += limit.least_seconds;
+    if (limit.least_seconds > longest) step.bound = limit.bound;
+    longest = std::max(longest, limit.least_seconds);
+  }
+  if (!report.steps.empty()) return step;
   const std::string_view op = std::string_view(report.ops).substr(0, report.ops.find(' '));
   const Traffic traffic = TrafficOf(report, op);
   const double constants = static_cast<double>(traffic.constants);
@@ -76,6 +86,13 @@ RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
     step.bound = kind;
     step.least_seconds = step.operations / peak;
   }
+  return step;
+}
+
+RooflineStep MakeStep(const fusion::StepReport& report, const StepTimes& times,
+                      const MachinePeaks& peaks, double constants_rate) {
+  RooflineStep step = LimitOf(report, peaks, constants_rate);
+  step.seconds = static_cast<double>(times.min_wall_ns) * 1e-9;
   return step;
 }
 
