@@ -52,6 +52,7 @@ constexpr RewriteFunction kRewrites[] = {
     CachesIntoAttention,
     MoveSliceAhead,
     HeadsIntoAttention,
+    HeadsIntoProducts,
     JoinProjections,
     // Transposes towards others that they cancel with.
     SinkTranspose,

@@ -7,9 +7,9 @@
 namespace fuselite::fusion {
 
 struct StripLimits {
-  // What a strip reads of constants, at most. All strips read all of them: they have to stay in the
-  // L2 of each thread, beside the values.
-  size_t most_weights = 512 << 10;
+  // What a strip reads of constants and other values as a whole, at most. All strips read all of
+  // it: it has to stay in the L2 of each thread, beside the rows.
+  size_t most_weights = 640 << 10;
   // What a thread's share of the widest node reads and writes, at most. It stays in L2; of larger
   // nodes each takes so long that waiting for it does not matter.
   int64_t most_of_step = 512 << 10;

@@ -94,6 +94,7 @@
   X(HashtableImport) \
   X(HashtableLookup) \
   X(HashtableSize) \
+  X(HeadsMatMul) \
   X(Imag) \
   X(L2Normalization) \
   X(L2Pool2D) \

@@ -79,8 +79,7 @@ class Reader {
     const ValueId v = node_.inputs[i];
     if (i >= static_cast<int>(node_.inputs.size()) - node_.tail_inputs) return ReadingByTail(i);
     if (spreads) return ReadingOfSpread(ShapeOf(v), out_, rows_);
-    if (i == 0) return Reading::kRows;
-    return IsConstant(v) ? Reading::kWhole : Reading::kOtherwise;
+    return i == 0 ? Reading::kRows : Reading::kWhole;
   }
 
   // Of an operand of the tail, by all stages that read it.

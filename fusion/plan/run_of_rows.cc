@@ -59,11 +59,10 @@ bool RunOfRows::TakesInputs(const Node& node, const std::vector<bool>& by_rows) 
     const ValueId v = node.inputs[i];
     if (v == kNone) continue;
     const Value& value = graph_.value(v);
-    if (value.info.constant()) {
-      const bool fresh = !weights_.contains(v) && weights.insert(v).second;
-      if (fresh) weight_bytes += value.info.bytes();
-      continue;
+    if (!by_rows[i] && !weights_.contains(v) && weights.insert(v).second) {
+      weight_bytes += value.info.bytes();
     }
+    if (value.info.constant()) continue;
     if (!CanBeCut(v)) return false;
     if (made_.contains(v)) {
       if (!by_rows[i]) return false;  // rows of all strips

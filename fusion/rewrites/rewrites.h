@@ -165,6 +165,11 @@ bool CachesIntoAttention(Graph&, NodeId, RewriteContext&);
 // cancels.
 bool HeadsIntoAttention(Graph&, NodeId, RewriteContext&);
 
+// Two BATCH_MATMULs of bytes with SOFTMAX between them, which no attention takes, and the same
+// TRANSPOSEs before them -> FUSELITE_HEADS_MATMULs of the rows in which the heads lie side by side.
+// What the second one gives is transposed behind it, which mostly cancels.
+bool HeadsIntoProducts(Graph&, NodeId, RewriteContext&);
+
 // convolutions/: those that other operators, or fewer steps, compute faster.
 
 // CONV_2D with a group for each input channel -> DEPTHWISE_CONV_2D, as converters leave it;

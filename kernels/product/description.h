@@ -55,9 +55,12 @@ struct ProductDescription {
   std::optional<WindowAxis> volume{};
   int32_t out_planes = 1;
 
-  // The right side: weight (k, n) is value k * k_step + n * n_step of inputs.weights.
+  // The right side: weight (k, n) is value k * k_step + n * n_step of inputs.weights. With a
+  // right_group_step, n counts from the first channel of a group, whose first weight is that many
+  // values behind that of the group before.
   int64_t channels_out = 0;
   int64_t k_step = 1, n_step = 0;
+  std::optional<int64_t> right_group_step{};
   // BATCH_MATMUL: the matrices of the two operands meet as `batch` says. The left ones follow each
   // other in one line of pixels, `matrix_rows()` of each.
   std::optional<MatrixBatches> batch{};

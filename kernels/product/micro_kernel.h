@@ -26,6 +26,9 @@ struct RightMatrix {
   const void* values = nullptr;
   int64_t k_step = 1, n_step = 0;
   const void* bias = nullptr;
+  // How many bytes farther than n_step has it each group's first weight is from that of the group
+  // before. Who packs a panel has it in `values` already.
+  int64_t group_shift = 0;
 };
 
 // The channels [first, last) of the output that a panel holds, in `vectors` vectors. Lanes behind

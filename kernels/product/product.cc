@@ -119,9 +119,16 @@ std::vector<Product::Panel> Product::Panels() const {
   return panels;
 }
 
+RightMatrix Product::OfGroup(RightMatrix right, const Panel& panel) const {
+  const int64_t group = panel.channels.first / problem_.group_channels();
+  right.values = static_cast<const std::byte*>(right.values) + group * right.group_shift;
+  return right;
+}
+
 void Product::Pack(const RightMatrix& right, std::byte* packed, int64_t begin, int64_t end) const {
-  for (int64_t panel = begin; panel < end; ++panel) {
-    kernel_->PackPanel(right, panels_[panel].channels, packed + panel * panel_bytes_);
+  for (int64_t i = begin; i < end; ++i) {
+    const Panel& panel = panels_[i];
+    kernel_->PackPanel(OfGroup(right, panel), panel.channels, packed + i * panel_bytes_);
   }
 }
 
@@ -134,7 +141,7 @@ std::string Product::layout() const {
 
 void Product::PackChannelConstants(const RightMatrix& right, std::byte* packed) const {
   for (const Panel& panel : panels_) {
-    kernel_->PackChannelConstants(right, panel.channels, packed);
+    kernel_->PackChannelConstants(OfGroup(right, panel), panel.channels, packed);
     packed += panel_constants_bytes_;
   }
 }

@@ -161,6 +161,8 @@ class Product {
   OneTile MakeOneTile() const;
   std::vector<Tile> Tiles() const;
   std::vector<Panel> Panels() const;
+  // The right side as a panel of the group reads it.
+  RightMatrix OfGroup(RightMatrix right, const Panel& panel) const;
   // Bytes between rows of values that wait in scratch memory for the rest of their tail.
   int64_t waiting_row_bytes() const {
     return panel_lanes() * BitWidth(problem_.rest.in_scratch) / 8;

@@ -31,6 +31,10 @@ Result<RightSide> RightSide::Plan(const OpDescription& op, const ProductDescript
   right.matrix_step_ = description.right_matrix_step;
   right.channels_ = description.channels_out;
   right.tap_values_ = description.group_in();
+  if (description.right_group_step) {
+    const int64_t follows = description.channels_out / description.groups * description.n_step;
+    right.group_shift_ = (*description.right_group_step - follows) * right.value_bytes_;
+  }
   right.constant_ = weights.constant() && (!biased || bias.constant());
   for (size_t i = 0; i < products.size(); ++i) {
     right.taps_.push_back(description.parts[i].taps);
@@ -103,6 +107,7 @@ Status RightSide::PackChannelConstants(const OpDescription& op, std::span<const 
 std::string RightSide::Layout(std::span<const Product> products,
                               std::string (Product::*layout)() const) const {
   std::string text = internal::Join(matrices_, "*", matrix_step_, " s", k_step_, '.', n_step_);
+  if (group_shift_ != 0) text += internal::Join(" g", group_shift_);
   for (size_t i = 0; i < products.size(); ++i) {
     text += ' ' + (products[i].*layout)();
     for (int64_t tap : taps_[i]) text += internal::Join(" t", tap);
@@ -135,7 +140,7 @@ void RightSide::WithMatrix(size_t part, int64_t matrix, const void* values, cons
                            const std::function<void(const RightMatrix&)>& use) const {
   const std::byte* first =
       static_cast<const std::byte*>(values) + matrix * matrix_step_ * value_bytes_;
-  if (taps_[part].empty()) return use({first, k_step_, n_step_, bias});
+  if (taps_[part].empty()) return use({first, k_step_, n_step_, bias, group_shift_});
   if (TapsFollow(part)) {
     return use({first + taps_[part][0] * value_bytes_, k_step_, n_step_, bias});
   }

@@ -60,7 +60,7 @@ class RightSide {
 
   int weights_input_ = 1, bias_input_ = -1;
   int64_t value_bytes_ = 1;
-  int64_t k_step_ = 1, n_step_ = 0;
+  int64_t k_step_ = 1, n_step_ = 0, group_shift_ = 0;
   int64_t matrices_ = 1, matrix_step_ = 0;  // values
   int64_t channels_ = 0, tap_values_ = 0;
   std::vector<std::vector<int64_t>> taps_;  // of each part (ProductPart::taps)

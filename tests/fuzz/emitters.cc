@@ -79,6 +79,7 @@ const Kind kKinds[] = {
      Follows::kBytes},
     {[](Random& random) { return RandomQuantizedBatchMatMul(random, jt::kBytes); },
      Follows::kBytes},
+    {[](Random& random) { return RandomQuantizedHeadsMatMul(random); }, Follows::kBytes},
     {[](Random& random) { return jt::RandomTransposeConvOfBytes(random, jt::kBytes); },
      Follows::kBytes},
     {[](Random& random) { return RandomQuantizedConv2D(random, jt::kBytes); },

@@ -19,7 +19,7 @@ constexpr DataType kF32 = DataType::kFloat32;
 OpTester Product(Random& random) {
   static const QuantizedProductCases kIntegers = {
       .types = {DataType::kInt8, DataType::kUInt8, DataType::kInt16}};
-  switch (random.Int(0, 14)) {
+  switch (random.Int(0, 15)) {
     case 0: return RandomConv2D(random, {});
     case 1: return RandomDepthwiseConv2D(random, {});
     case 2: return RandomFullyConnected(random);
@@ -35,6 +35,7 @@ OpTester Product(Random& random) {
     case 11: return RandomQuantizedDepthwise(random, kIntegers);
     case 12: return RandomQuantizedFullyConnected(random, kIntegers);
     case 13: return RandomQuantizedBatchMatMul(random, kIntegers);
+    case 14: return RandomQuantizedHeadsMatMul(random);
     default: return RandomQuantizedTransposeConv(random, kIntegers.types);
   }
 }

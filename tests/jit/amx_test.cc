@@ -80,6 +80,10 @@ TEST_F(AmxTest, BatchMatMulEqualsTheReference) {
       AddInt8Tail);
 }
 
+TEST_F(AmxTest, HeadsMatMulEqualsTheReference) {
+  CompareCases(kernels::testing::RandomQuantizedHeadsMatMul, AddInt8Tail);
+}
+
 TEST_F(AmxTest, TransposedConvolutionsEqualTheReference) {
   CompareCases([](Random& random) { return RandomTransposeConvOfBytes(random, kBytes); },
                AddInt8Tail);

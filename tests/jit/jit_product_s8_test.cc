@@ -27,6 +27,12 @@ TEST(JitProductInt8Test, BatchMatMulEqualsTheReference) {
   });
 }
 
+TEST(JitProductInt8Test, HeadsMatMulEqualsTheReference) {
+  CompareInt8Cases(100, [](Random& random, const QuantizedProductCases&) {
+    return kernels::testing::RandomQuantizedHeadsMatMul(random);
+  });
+}
+
 TEST(JitProductInt8Test, TransposedConvolutionsEqualTheReference) {
   CompareInt8Cases(100, RandomTransposeConvOfBytes);
 }

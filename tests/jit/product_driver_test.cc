@@ -263,6 +263,12 @@ TEST(ProductDriverTest, BatchedProducts) {
       [](Random& random) { return kernels::testing::RandomHybridBatchMatMul(random, 0, true); });
 }
 
+TEST(ProductDriverTest, ProductsByHeads) {
+  CompareBytes([](Random& random, const QuantizedProductCases&) {
+    return kernels::testing::RandomQuantizedHeadsMatMul(random);
+  });
+}
+
 TEST(ProductDriverTest, TransposedConvolutions) {
   CompareFloats<kernels::TransposeConvParams>(
       [](Random& random) { return kernels::testing::RandomTransposeConv(random, 3); },
@@ -289,7 +295,8 @@ TEST(ProductDriverTest, KnowsEveryOperatorOfProducts) {
   }
   EXPECT_THAT(names, ::testing::UnorderedElementsAre("BATCH_MATMUL", "CONV_2D", "CONV_3D",
                                                      "CONV_3D_TRANSPOSE", "DEPTHWISE_CONV_2D",
-                                                     "FULLY_CONNECTED", "TRANSPOSE_CONV"));
+                                                     "FULLY_CONNECTED", "FUSELITE_HEADS_MATMUL",
+                                                     "TRANSPOSE_CONV"));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/heads_matmul/heads_matmul.h"
 #include "tests/kernels/product_cases.h"
 #include "tests/kernels/quantized_cases.h"
 
@@ -267,6 +268,28 @@ inline OpTester RandomQuantizedBatchMatMul(Random& random, const QuantizedProduc
     tester.Input(AnyIntegers(random, right_type, shape, right, RandomPitch(random, shape.dim(-1))));
   }
   return tester.Output(sums ? DataType::kInt32 : c.type, c.output());
+}
+
+// Of int8 alone. Rows of several dimensions, and heads of which one may be all there is.
+inline OpTester RandomQuantizedHeadsMatMul(Random& random) {
+  OpTester tester("FUSELITE_HEADS_MATMUL");
+  auto& params = tester.params<HeadsMatMulParams>();
+  params.heads = random.Pick({1, 2, 3, 5});
+  params.adj_y = random.Chance(0.5);
+  const auto depth = static_cast<int32_t>(random.Int(1, 100));
+  const auto columns = static_cast<int32_t>(random.Int(1, random.Chance(0.4) ? 200 : 40));
+  QuantizedCase c = RandomQuantizedCase(random, {DataType::kInt8}, depth);
+  c.per_channel = false;
+  const int32_t height = params.adj_y ? columns : depth, width = params.adj_y ? depth : columns;
+  const Shape shape = {1, height, params.heads * width};
+  tester.Input(Activations(
+      c, random,
+      {static_cast<int32_t>(random.Int(1, 2)),
+       static_cast<int32_t>(random.Int(1, random.Chance(0.4) ? 90 : 30)), params.heads * depth}));
+  tester.Input(AnyIntegers(random, DataType::kInt8, shape,
+                           WeightsQuantization(c, random, 1, 0, true),
+                           RandomPitch(random, shape.dim(-1))));
+  return tester.Output(c.type, c.output());
 }
 
 }  // namespace fuselite::kernels::testing

@@ -298,6 +298,10 @@ TEST(QuantizedHighwayTest, BatchMatMulToTheBit) {
       CompareOrLeave);
 }
 
+TEST(QuantizedHighwayTest, HeadsMatMulToTheBit) {
+  CompareRandomly(80, RandomQuantizedHeadsMatMul, CompareTyped);
+}
+
 // Few rows or few columns, terms side by side or not, to the bit; more lines than a block has.
 TEST(QuantizedHighwayTest, UnpackedMatricesToTheBit) {
   CompareRandomly(
