@@ -66,7 +66,7 @@ constexpr int kStepsAhead = 4;
 struct Building {
   NodeId id;
   kernels::OpDescription op;
-  const Choice* choice;  // null: the kernel was made of strips
+  const Choice* choice;  // null: the kernel is made of strips
   kernels::StepStore store;
   Result<std::shared_ptr<const Kernel>> kernel = Internal("not built");
   StepReport report{};
@@ -146,13 +146,14 @@ class Lowering {
     std::vector<Building> steps;
     steps.reserve(nodes.size());
     for (NodeId id : nodes) {
-      Building& step =
-          steps.emplace_back(Building{id, plan_.Describe(id), nullptr, kernels::StepStore(store_)});
-      if (const auto strips = strips_.find(id); strips != strips_.end()) {
-        step.kernel = BuildStrips(strips->second, step.report);
-      } else {
-        step.choice = &planner_.Choose(step.op);
-      }
+      steps.push_back({id, plan_.Describe(id), nullptr, kernels::StepStore(store_)});
+      const auto strips = strips_.find(id);
+      if (strips == strips_.end()) continue;
+      steps.back().kernel = BuildStrips(strips->second, steps.back().report);
+    }
+    // Building strips releases choices, of which some might be those of other steps.
+    for (Building& step : steps) {
+      if (!strips_.contains(step.id)) step.choice = &planner_.Choose(step.op);
     }
     FUSELITE_RETURN_IF_ERROR(BuildKernels(steps));
     std::set<const Choice*> built;

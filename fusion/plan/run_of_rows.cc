@@ -80,24 +80,47 @@ bool RunOfRows::TakesInputs(const Node& node, const std::vector<bool>& by_rows) 
   return true;
 }
 
+// What the node reads and writes of rows.
+int64_t RunOfRows::BytesOf(const Node& node, const std::vector<bool>& by_rows) const {
+  size_t bytes = graph_.value(node.outputs[0]).info.bytes();
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (by_rows[i]) bytes += graph_.value(node.inputs[i]).info.bytes();
+  }
+  return static_cast<int64_t>(bytes);
+}
+
 bool RunOfRows::Add(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.outputs.size() != 1 || !CanBeCut(node.outputs[0])) return false;
   if (SumsFloats(graph_, node)) return false;
   const std::optional<std::vector<bool>> by_rows = InputsByRows(graph_, node, rows_);
-  if (!by_rows || !TakesInputs(node, *by_rows)) return false;
-  int64_t bytes = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if ((*by_rows)[i]) bytes += static_cast<int64_t>(graph_.value(node.inputs[i]).info.bytes());
-  }
-  bytes += static_cast<int64_t>(graph_.value(node.outputs[0]).info.bytes());
+  if (!by_rows) return false;
+  const int64_t bytes = BytesOf(node, *by_rows);
+  if (bytes > threads_ * limits_.most_of_step || !TakesInputs(node, *by_rows)) return false;
   nodes_.push_back(id);
+  members_.insert(id);
   made_.insert(node.outputs[0]);
   if (node.op->reshapes) return true;
   ++steps_;
-  bytes_of_row_ += bytes / rows_;
-  widest_of_row_ = std::max(widest_of_row_, bytes / rows_);
+  bytes_ += bytes;
   return true;
+}
+
+bool RunOfRows::IsReadInside(ValueId v) const {
+  for (const auto& [reader, uses] : graph_.consumers(v)) {
+    if (members_.contains(reader)) return true;
+  }
+  return false;
+}
+
+void RunOfRows::DropUnreadReshapes() {
+  for (size_t i = nodes_.size(); i-- > 0;) {
+    const Node& node = graph_.node(nodes_[i]);
+    if (!node.op->reshapes || IsReadInside(node.outputs[0])) continue;
+    members_.erase(nodes_[i]);
+    made_.erase(node.outputs[0]);
+    nodes_.erase(nodes_.begin() + static_cast<ptrdiff_t>(i));
+  }
 }
 
 std::vector<ValueId> RunOfRows::Outputs() const {
@@ -106,7 +129,7 @@ std::vector<ValueId> RunOfRows::Outputs() const {
     const ValueId v = graph_.node(id).outputs[0];
     bool read = graph_.value(v).observed;
     for (const auto& [reader, uses] : graph_.consumers(v)) {
-      read |= std::ranges::find(nodes_, reader) == nodes_.end();
+      read |= !members_.contains(reader);
     }
     if (read) outputs.push_back(v);
   }
@@ -122,10 +145,9 @@ bool RunOfRows::HasOverlaps() const {
   return !std::ranges::all_of(inputs_, is_new_input) || !std::ranges::all_of(Outputs(), is_new);
 }
 
-std::vector<RunOfRows::Cut> RunOfRows::CutFor(int threads) const {
-  const int64_t strips = std::min<int64_t>(threads, rows_ * bytes_of_row_ / limits_.least_of_strip);
-  const bool too_wide = rows_ * widest_of_row_ > threads * limits_.most_of_step;
-  if (steps_ < 2 || strips < 2 || too_wide) return {};
+std::vector<RunOfRows::Cut> RunOfRows::Cuts() const {
+  const int64_t strips = std::min<int64_t>(threads_, bytes_ / limits_.least_of_strip);
+  if (steps_ < 2 || strips < 2) return {};
   const int64_t rows = std::max(CeilDiv(rows_, strips), kLeastRows);
   int64_t count = rows_ / rows, rest = rows_ % rows;
   if (rest > 0 && rest < kLeastRows) {

@@ -15,14 +15,17 @@ namespace fuselite::fusion {
 
 class RunOfRows {
  public:
-  // Values lie as `plan` has them. All three outlive the run.
-  RunOfRows(const Graph& graph, const StoragePlan& plan, const StripLimits& limits, int64_t rows)
-      : graph_(graph), plan_(plan), limits_(limits), rows_(rows) {}
+  // For `threads` threads; values lie as `plan` has them. All references outlive the run.
+  RunOfRows(const Graph& graph, const StoragePlan& plan, const StripLimits& limits, int threads,
+            int64_t rows)
+      : graph_(graph), plan_(plan), limits_(limits), threads_(threads), rows_(rows) {}
 
   // Adds a node, which the order has behind those that were added before. False, and nothing
   // changes, where it does not compute row by row with them, could not run where the first of them
-  // does, or might give other bits for other numbers of rows.
+  // does, might give other bits for other numbers of rows, or is beyond the limits.
   bool Add(NodeId id);
+  // Leaves out again what reshapes for others alone, and moves nothing where it is.
+  void DropUnreadReshapes();
 
   int64_t rows() const { return rows_; }
   // The bytes from one row of an operand to the next.
@@ -38,26 +41,29 @@ class RunOfRows {
   struct Cut {
     int32_t rows = 0, count = 0;  // of a strip; strips
   };
-  // The strips that `threads` threads should take, those of the first element before those of the
-  // second; empty where the nodes are not worth computing in strips.
-  std::vector<Cut> CutFor(int threads) const;
+  // The strips that the threads should take, those of the first element before those of the second;
+  // empty where the nodes are not worth computing in strips.
+  std::vector<Cut> Cuts() const;
 
  private:
   bool CanBeCut(ValueId v) const;
+  bool IsReadInside(ValueId v) const;
+  int64_t BytesOf(const Node& node, const std::vector<bool>& by_rows) const;
   bool TakesInputs(const Node& node, const std::vector<bool>& by_rows);
 
   const Graph& graph_;
   const StoragePlan& plan_;
   const StripLimits& limits_;
+  const int threads_;
   const int64_t rows_;
   std::vector<NodeId> nodes_;
+  std::set<NodeId> members_;  // the same
   std::set<ValueId> made_;
   std::map<ValueId, bool> inputs_;
   std::set<ValueId> weights_;
   size_t weight_bytes_ = 0;
-  int steps_ = 0;              // nodes that compute something
-  int64_t bytes_of_row_ = 0;   // that the nodes read and write
-  int64_t widest_of_row_ = 0;  // the most that one of them does
+  int steps_ = 0;      // nodes that compute something
+  int64_t bytes_ = 0;  // that the nodes read and write of rows
 };
 
 }  // namespace fuselite::fusion

@@ -1,6 +1,7 @@
 #include "fusion/plan/strips.h"
 
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "fusion/plan/rows.h"
@@ -29,23 +30,32 @@ class StripMaker {
   std::map<NodeId, Strips> Run() && {
     const std::vector<NodeId> order = graph_.order();
     for (size_t i = 0; i < order.size(); ++i) {
-      const bool is_step = graph_.alive(order[i]) && !plan_.silent(order[i]);
-      if (!is_step || strips_.contains(order[i])) continue;
-      const RunOfRows run = RunFrom(std::span(order).subspan(i));
-      const std::vector<RunOfRows::Cut> cuts = run.CutFor(threads_);
-      if (!cuts.empty() && !run.HasOverlaps()) Make(run, cuts);
+      // A run is looked at once, from its first node on: from each of its nodes it would take time
+      // in proportion to their square. Without a node that was refused it is another run.
+      while (IsOpen(order[i])) {
+        const RunOfRows run = RunFrom(std::span(order).subspan(i));
+        if (run.nodes().empty()) break;
+        const std::vector<RunOfRows::Cut> cuts = run.Cuts();
+        if (cuts.empty() || run.HasOverlaps() || Make(run, cuts)) {
+          closed_.insert(run.nodes().begin(), run.nodes().end());
+        }
+      }
     }
     return std::move(strips_);
   }
 
  private:
+  // Whether a run may begin with the node, or go on with it.
+  bool IsOpen(NodeId id) const { return graph_.alive(id) && !closed_.contains(id); }
+
   // The nodes that compute as many rows as the first of `order` reads.
   RunOfRows RunFrom(std::span<const NodeId> order) const {
-    RunOfRows run(graph_, plan_, limits_, RowsOf(graph_.node(order[0])));
-    if (run.rows() < 2 || !run.Add(order[0])) return run;
+    RunOfRows run(graph_, plan_, limits_, threads_, RowsOf(graph_.node(order[0])));
+    if (run.rows() < 2 || plan_.silent(order[0]) || !run.Add(order[0])) return run;
     for (size_t i = 1, last = 0; i < order.size() && i - last <= kFurthest; ++i) {
-      if (graph_.alive(order[i]) && run.Add(order[i])) last = i;
+      if (IsOpen(order[i]) && run.Add(order[i])) last = i;
     }
+    run.DropUnreadReshapes();
     return run;
   }
 
@@ -55,13 +65,14 @@ class StripMaker {
     return shape.rank() == 0 ? 1 : shape.elements(0, shape.rank() - 1);
   }
 
-  // Puts one node in the place of the run's first one, unless a part has worse kernels.
-  void Make(const RunOfRows& run, const std::vector<RunOfRows::Cut>& cuts) {
+  // Puts one node in the place of the run's first one. False where a node would have a worse kernel
+  // in a part; it is closed then.
+  bool Make(const RunOfRows& run, const std::vector<RunOfRows::Cut>& cuts) {
     Strips strips;
     const std::vector<ValueId> outputs = run.Outputs();
     for (const RunOfRows::Cut& cut : cuts) {
       std::optional<Graph> part = PartOf(run, outputs, cut.rows);
-      if (!part) return;
+      if (!part) return false;
       strips.parts.push_back({*std::move(part), cut});
     }
     Node node;
@@ -75,6 +86,7 @@ class StripMaker {
     node.outputs = outputs;
     context_.Record("compute in strips of rows", node.host_nodes);
     Replace(run.nodes(), std::move(node), std::move(strips));
+    return true;
   }
 
   void Replace(const std::vector<NodeId>& nodes, Node node, Strips strips) {
@@ -99,8 +111,8 @@ class StripMaker {
     return pitch == graph_.value(v).info.pitch() ? 0 : pitch;
   }
 
-  // The run's nodes with `rows` rows; nullopt where a node has no kernel for them that is as good
-  // as its own.
+  // The run's nodes with `rows` rows; nullopt, and a node is closed, where it has no kernel for
+  // them that is as good as its own.
   std::optional<Graph> PartOf(const RunOfRows& run, const std::vector<ValueId>& outputs,
                               int32_t rows) {
     Graph part;
@@ -135,7 +147,10 @@ class StripMaker {
       const bool accepted = node.op == graph_.node(id).op
                                 ? context_.AcceptsInsteadOf(plan_.Describe(id), op)
                                 : context_.Accepts(op);
-      if (!accepted) return std::nullopt;
+      if (!accepted) {
+        closed_.insert(id);
+        return std::nullopt;
+      }
       part.AddNode(std::move(node));
     }
     return part;
@@ -159,6 +174,7 @@ class StripMaker {
   const StripLimits& limits_;
   const int threads_;
   RewriteContext& context_;
+  std::set<NodeId> closed_;  // that no further run takes
   std::map<NodeId, Strips> strips_;
 };
 

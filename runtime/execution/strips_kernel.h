@@ -14,9 +14,9 @@ namespace fuselite {
 
 class StripsKernel final : public Kernel {
  public:
-  // Strips of `rows` rows and, behind those, strips of a row less. `part` computes one: it has no
-  // variables, and every bound value of it is a strip's share of the kernel's operand of the same
-  // index, or the whole of it where a row has no bytes in `input_rows`.
+  // `count` strips of `rows` rows each. `part` computes one: it has no variables, and each of its
+  // inputs and outputs is the strip's share of the kernel's operand of the same index, or the whole
+  // of it where a row has no bytes in `input_rows`.
   struct Strips {
     std::shared_ptr<const Executable> part;
     int64_t rows = 0, count = 0;

@@ -131,11 +131,14 @@ class Rewriter {
       return false;
     }
     Record();
-    ValueId scores = Multiply(p_.first, Under(p_.queries), Under(p_.keys), true, side_by_side);
+    // All before the first product, so that nothing keeps the second from running with it.
+    const ValueId of_queries = Under(p_.queries), of_keys = Under(p_.keys);
+    const ValueId of_values = Under(p_.values);
+    ValueId scores = Multiply(p_.first, of_queries, of_keys, true, side_by_side);
     scores = Reshaped(scores, {1, rows, heads, keys}, p_.first);
     for (const Link& link : p_.links) scores = Append(link, scores);
     scores = Reshaped(scores, side_by_side, p_.second);
-    ValueId sums = Multiply(p_.second, scores, Under(p_.values), false, result);
+    ValueId sums = Multiply(p_.second, scores, of_values, false, result);
     sums = Reshaped(sums, {1, rows, heads, p_.values.channels}, p_.second);
     const Node second = graph_.node(p_.second);
     graph_.Replace(p_.second,
