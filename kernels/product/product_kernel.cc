@@ -131,28 +131,28 @@ class ProductKernel final : public PhasedKernel {
   }
 
   Phase MultiplyingPhase() {
-    int64_t units = 0;
-    for (const Product& product : products_) units += product.units();
-    return {.units = units * (batch_ ? batch_->count() : 1),
+    for (const Product& product : products_) batch_units_ += product.units();
+    return {.units = batch_units_ * (batch_ ? batch_->count() : 1),
             .grain = products_.front().grain(),
             .run = [this](const KernelArgs& args, int64_t begin, int64_t end) {
-              Multiply(args, begin, end);
+              if (!batch_) return Multiply(args, 0, begin, end);
+              for (int64_t batch = begin / batch_units_; batch * batch_units_ < end; ++batch) {
+                const int64_t first = batch * batch_units_;
+                Multiply(args, batch, std::max(begin - first, int64_t{0}),
+                         std::min(end - first, batch_units_));
+              }
             }};
   }
 
-  void Multiply(const KernelArgs& args, int64_t begin, int64_t end) const {
-    if (products_.size() == 1 && !batch_) return RunProduct(args, 0, 0, begin, end);
-    int64_t first = 0;  // unit of the product at hand
-    const int64_t batches = batch_ ? batch_->count() : 1;
+  // Units [begin, end) of a batch. They are the same share of each product: the rows of several
+  // ones, the parts of a transposed convolution, lie between each other, and whoever computes some
+  // of one finds what it reads and writes where those of the others left it.
+  void Multiply(const KernelArgs& args, int64_t batch, int64_t begin, int64_t end) const {
+    if (products_.size() == 1) return RunProduct(args, 0, batch, begin, end);
     for (size_t part = 0; part < products_.size(); ++part) {
       const int64_t units = products_[part].units();
-      for (int64_t batch = begin < first ? 0 : std::min(batches, (begin - first) / units);
-           batch < batches && first + batch * units < end; ++batch) {
-        const int64_t at = first + batch * units;
-        const int64_t from = std::max(begin - at, int64_t{0}), to = std::min(end - at, units);
-        if (from < to) RunProduct(args, part, batch, from, to);
-      }
-      first += units * batches;
+      const int64_t first = begin * units / batch_units_, last = end * units / batch_units_;
+      if (first < last) RunProduct(args, part, batch, first, last);
     }
   }
 
@@ -179,6 +179,7 @@ class ProductKernel final : public PhasedKernel {
   std::optional<MatrixBatches> batch_;
   int residual_in_place_;
   int64_t left_matrices_ = 1, left_matrix_bytes_ = 0, out_matrix_rows_ = 0;
+  int64_t batch_units_ = 0;            // of all products, for one pair of matrices
   size_t packed_at_ = 0;               // in KernelArgs::shared
   std::vector<size_t> row_values_at_;  // there, of each product where they are found
   bool finds_row_values_ = false;
