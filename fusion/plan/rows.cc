@@ -1,5 +1,7 @@
 #include "fusion/plan/rows.h"
 
+#include <algorithm>
+
 #include "fusion/match.h"
 #include "kernels/window.h"
 
@@ -26,6 +28,12 @@ Reading ReadingOfOperand(const kernels::TailOperand& operand, const kernels::Tai
   return one_batch && dense ? Reading::kRows : Reading::kOtherwise;
 }
 
+// Whether the stage differs by channel, an index of the last dimension.
+bool DiffersByChannel(const kernels::TailStage& stage) {
+  return stage.operand.input >= 0 || stage.requantize.multipliers.size() > 1 ||
+         stage.scales.size() > 1 || stage.real_scales.size() > 1;
+}
+
 // Whether the operator's own outputs are computed row by row from its first input.
 bool FollowsFirstInput(const Graph& graph, const Node& node, int dims) {
   const int rank = graph.value(node.inputs[0]).info.shape.rank();
@@ -50,6 +58,10 @@ class Reader {
   std::optional<std::vector<bool>> Run() const {
     for (ValueId v : node_.outputs) {
       if (!HasRows(ShapeOf(v), rows_)) return std::nullopt;
+    }
+    const bool rows_are_channels = *DimensionsOfRows(out_, rows_) == out_.rank();
+    if (rows_are_channels && std::ranges::any_of(node_.tail.stages, DiffersByChannel)) {
+      return std::nullopt;
     }
     const bool spreads = node_.op->pointwise || node_.op->elementwise;
     if (!spreads && (!IsByRows(node_.inputs[0]) ||

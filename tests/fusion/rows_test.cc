@@ -93,6 +93,27 @@ TEST_F(RowsOfNodes, OperandsOfTails) {
       << "the same three rows for each batch of three";
 }
 
+TEST_F(RowsOfNodes, TailsThatDifferByChannelWhereThatIsARow) {
+  const ValueId x = b_.Input({1, 6});
+  const auto with_stage = [&](const kernels::TailStage& stage, bool operand) {
+    Node node = MakeChain(b_.graph(), x, {stage});
+    if (operand) node.inputs.push_back(b_.Constant({6}));
+    node.tail_inputs = operand ? 1 : 0;
+    node.outputs = {b_.Input({1, 6})};
+    return InputsByRows(b_.graph(), node, 6);
+  };
+  using kernels::TailStage;
+  EXPECT_THAT(with_stage(TailStage::Unary(kernels::UnaryKind::kAbs), false),
+              Optional(ElementsAre(true)));
+  const kernels::TailOperand by_channel = {.input = 1, .channel_stride = 1};
+  EXPECT_EQ(with_stage(TailStage::Binary(kernels::BinaryKind::kAdd, by_channel), true),
+            std::nullopt);
+  TailStage scales;
+  scales.kind = TailStage::Kind::kDequantize;
+  scales.scales = std::vector<float>(6, 0.5f);
+  EXPECT_EQ(with_stage(scales, false), std::nullopt);
+}
+
 TEST_F(RowsOfNodes, WhatMovesOrMixesHasNone) {
   const ValueId x = b_.Input({1, 6, 6});
   EXPECT_EQ(By(6, b_.Transpose(x, {0, 2, 1})), std::nullopt);

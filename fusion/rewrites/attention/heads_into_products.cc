@@ -110,6 +110,7 @@ bool FindHeads(const Graph& graph, Pattern& pattern) {
   pattern.queries = *queries;
   pattern.keys = *keys;
   pattern.values = *values;
+  if (int64_t{queries->heads} * keys->rows > INT32_MAX) return false;
   const auto fits = [&](const RowsOfHeads& rows) {
     return rows.batches == 1 && rows.heads == queries->heads;
   };
