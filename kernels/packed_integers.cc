@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "kernels/shape_rules.h"
+#include "runtime/execution/run_whole.h"
 #include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::kernels {
@@ -48,10 +49,7 @@ class OnBytes final : public Kernel {
       out[i] = scratch;
       scratch += AlignUp(outputs_[i].elements());
     }
-    for (int phase = 0; phase < inner_->phases(); ++phase) {
-      FUSELITE_RETURN_IF_ERROR(
-          inner_->Run({in.data(), out.data(), scratch, nullptr}, phase, 0, inner_->units(phase)));
-    }
+    FUSELITE_RETURN_IF_ERROR(RunWhole(*inner_, {in.data(), out.data(), scratch, nullptr}));
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const TensorInfo& info = outputs_[i];
       if (!IsPacked(info.type)) continue;

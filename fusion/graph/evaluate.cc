@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/execution/run_whole.h"
 #include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite::fusion {
@@ -23,11 +24,7 @@ Status RunAll(const Kernel& kernel, const void* const* inputs, void* const* outp
   const AlignedBuffer scratch(std::max<size_t>(kernel.scratch_bytes(), 1));
   const AlignedBuffer shared(std::max<size_t>(kernel.shared_bytes(), 1));
   if (!scratch.data() || !shared.data()) return OutOfMemory("no memory to fold a constant");
-  const KernelArgs args{inputs, outputs, scratch.data(), shared.data()};
-  for (int phase = 0; phase < kernel.phases(); ++phase) {
-    FUSELITE_RETURN_IF_ERROR(kernel.Run(args, phase, 0, kernel.units(phase)));
-  }
-  return Status();
+  return RunWhole(kernel, {inputs, outputs, scratch.data(), shared.data()});
 }
 
 // Whether all kernels of the operator give the reference's bits, be they emitted, of vectors or

@@ -260,8 +260,8 @@ class Lowering {
     const NodeId id = built.id;
     const Node& node = graph_.node(id);
     const kernels::OpDescription& op = built.op;
-    if (!built.kernel.ok()) return built.kernel.status();
     StepReport& report = report_.steps.emplace_back(std::move(built.report));
+    if (!built.kernel.ok()) return built.kernel.status();
     report.kernel = (*built.kernel)->name();
     report.host_nodes = node.host_nodes;
     report.tail = node.tail.ToString();

@@ -131,6 +131,13 @@ ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape) {
   return graph.AddValue(std::move(value));
 }
 
+Shape WithOnesInFront(const Shape& shape, int rank) {
+  Shape all;
+  for (int d = shape.rank(); d < rank; ++d) all.push_back(1);
+  for (const int32_t size : shape.dims()) all.push_back(size);
+  return all;
+}
+
 Shape WithRank(const Shape& shape, int rank) {
   Shape last;
   for (int d = std::max(0, shape.rank() - rank); d < shape.rank(); ++d) last.push_back(shape[d]);

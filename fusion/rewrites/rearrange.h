@@ -73,6 +73,8 @@ ValueId AddFloats(Graph& graph, std::span<const float> values, const Shape& shap
 // A value like `like`, which is made at run time, of another shape.
 ValueId AddShaped(Graph& graph, ValueId like, const Shape& shape);
 
+// With ones in front, up to `rank` dimensions.
+Shape WithOnesInFront(const Shape& shape, int rank);
 // The last `rank` dimensions at most: those in front are ones.
 Shape WithRank(const Shape& shape, int rank);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/execution/run_whole.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/tflite/builtin_codes.h"
 
@@ -108,9 +109,7 @@ class SlicedKernel final : public Kernel {
       }
       void* outputs[] = {static_cast<std::byte*>(args.outputs[0]) + slice * output_step_};
       const KernelArgs own{inputs.data(), outputs, args.scratch, args.scratch + shared_at_};
-      for (int phase = 0; phase < kernel_->phases(); ++phase) {
-        FUSELITE_RETURN_IF_ERROR(kernel_->Run(own, phase, 0, kernel_->units(phase)));
-      }
+      FUSELITE_RETURN_IF_ERROR(RunWhole(*kernel_, own));
     }
     return Status();
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/execution/run_whole.h"
 #include "runtime/memory/aligned_buffer.h"
 
 namespace fuselite {
@@ -75,13 +76,10 @@ Status StripsKernel::RunStrip(const Sequence& sequence, const KernelArgs& args, 
     }
   }
   for (const Call& call : sequence.calls) {
-    const Kernel& kernel = *call.step->kernel;
     const KernelArgs own{slots + call.inputs, slots + call.outputs, arena + sequence.arena_bytes,
                          arena + call.shared_offset, args.run};
-    for (int phase = 0; phase < kernel.phases(); ++phase) {
-      Status status = kernel.Run(own, phase, 0, kernel.units(phase));
-      if (!status.ok()) return status.In(call.step->name);
-    }
+    Status status = RunWhole(*call.step->kernel, own);
+    if (!status.ok()) return status.In(call.step->name);
   }
   return Status();
 }

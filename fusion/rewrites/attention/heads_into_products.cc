@@ -30,20 +30,10 @@ struct Pattern {
   RowsOfHeads queries, keys, values;
 };
 
-// `shape` as if ones stood in front of it, over [batch, head, row, key]; nullopt where it has more
-// dimensions.
-std::optional<Shape> OverScores(const Shape& shape) {
-  if (shape.rank() > 4) return std::nullopt;
-  Shape extended;
-  for (int i = shape.rank(); i < 4; ++i) extended.push_back(1);
-  for (const int32_t dim : shape.dims()) extended.push_back(dim);
-  return extended;
-}
-
-// Whether an operand of this shape is the same for all heads of the only batch.
+// Whether an operand of this shape, over [batch, head, row, key], is the same for all heads of the
+// only batch.
 bool IsSameForHeads(const Shape& shape) {
-  const std::optional<Shape> over = OverScores(shape);
-  return over && (*over)[0] == 1 && (*over)[1] == 1;
+  return shape.rank() <= 4 && WithOnesInFront(shape, 4).elements(0, 2) == 1;
 }
 
 // The only input that has the shape of what the node makes, where that depends on nothing else than
@@ -212,7 +202,7 @@ class Rewriter {
 
   // An operand that is the same for all heads, over [row, head, key].
   ValueId OverHeads(ValueId v) {
-    const Shape shape = *OverScores(graph_.value(v).info.shape);
+    const Shape shape = WithOnesInFront(graph_.value(v).info.shape, 4);
     if (shape[2] == 1) return v;
     return Reshaped(v, {1, shape[2], 1, shape[3]}, p_.second);
   }

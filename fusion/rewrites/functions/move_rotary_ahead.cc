@@ -8,14 +8,6 @@
 namespace fuselite::fusion {
 namespace {
 
-// The dimensions of a table over those of `x`, whose innermost one is the table's.
-Shape OverAll(const Shape& table, const Shape& x) {
-  Shape all;
-  for (int d = table.rank(); d < x.rank(); ++d) all.push_back(1);
-  for (const int32_t size : table.dims()) all.push_back(size);
-  return all;
-}
-
 // The shape of a table over `table`'s dimensions for what TRANSPOSE made x of; nullopt where it has
 // to be transposed itself.
 std::optional<Shape> BeforeTranspose(const Shape& table, const std::vector<int32_t>& permutation) {
@@ -62,14 +54,16 @@ bool MoveRotaryAhead(Graph& graph, NodeId id, RewriteContext& context) {
   Node mover = graph.node(maker);
   const ValueId from = mover.inputs[0];
   const auto shape_of = [&](ValueId v) -> const Shape& { return graph.value(v).info.shape; };
-  const Shape table = OverAll(shape_of(rotary.inputs[1]), shape_of(x));
+  const Shape table = WithOnesInFront(shape_of(rotary.inputs[1]), shape_of(x).rank());
   std::optional<Shape> moved;
   if (mover.op->reshapes) {
     moved = BeforeReshape(table, shape_of(x), shape_of(from));
   } else if (mover.op->name == "TRANSPOSE") {
     moved = BeforeTranspose(table, PermutationOf(graph, mover));
   }
-  if (!moved || OverAll(shape_of(rotary.inputs[2]), shape_of(x)) != table) return false;
+  if (!moved || WithOnesInFront(shape_of(rotary.inputs[2]), shape_of(x).rank()) != table) {
+    return false;
+  }
   kernels::OpDescription op = graph.Describe(id);
   op.inputs[0].shape = op.outputs[0].shape = shape_of(from);
   op.inputs[1].shape = op.inputs[2].shape = *moved;
