@@ -6,7 +6,7 @@
 
 #include "jit/depthwise/depthwise_emitter.h"
 #include "jit/product/float_operands.h"
-#include "jit/product/product_bf16.h"
+#include "jit/product/product_f32.h"
 #include "kernels/conv2d/conv2d.h"
 #include "kernels/depthwise_conv2d/depthwise_conv2d.h"
 #include "kernels/depthwise_conv2d/line_kernel.h"
@@ -241,10 +241,7 @@ Result<KernelPlan> PlanDepthwiseConv2D(const OpDescription& op,
                                        const kernels::PlanContext& context) {
   FUSELITE_RETURN_IF_ERROR(CheckFloatOperands(op, context));
   FUSELITE_ASSIGN_OR_RETURN(const DepthwiseConv2DShape shape, kernels::ResolveDepthwiseConv2D(op));
-  if (shape.channels_in == 1 && shape.multiplier > 1) {
-    if (kernels::HasBFloat16Values(op)) return PlanProductBf16(op, context);
-    return PlanProductF32(op, context);
-  }
+  if (shape.channels_in == 1 && shape.multiplier > 1) return PlanProductF32(op, context);
   return PlanLayer(op,
                    {.window = kernels::AlongOneLine(shape.window),
                     .batch = shape.batch,
