@@ -42,17 +42,15 @@ HWY_INLINE V SumOfNeighbours(D d, V v) {
   }
 }
 
-// kUnits sums at once, which share x: one, or a multiple of the lanes. Unrolled, so that they stay
-// in registers.
-template <int kUnits>
-HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
-  const hn::ScalableTag<float> d;
+// The vectors of kUnits sums from `unit` on, which share x. Unrolled, so that they stay in
+// registers.
+template <int kUnits, class D, class V>
+HWY_INLINE void VectorsOfSums(D d, const UnpackedRow& row, int64_t unit, V* sums) {
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
   const auto* x = static_cast<const float*>(row.x);
   const auto* w = static_cast<const float*>(row.w) + unit * row.depth;
-  hn::Vec<decltype(d)> sums[kUnits];
   HWY_UNROLL(16)
-  for (auto& sum : sums) sum = hn::Zero(d);
+  for (int u = 0; u < kUnits; ++u) sums[u] = hn::Zero(d);
   int64_t k = 0;
   for (; k + lanes <= row.depth; k += lanes) {
     const auto a = hn::LoadU(d, x + k);
@@ -69,6 +67,15 @@ HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
       sums[u] = hn::MulAdd(a, LoadPartial(d, w + u * row.depth + k, left), sums[u]);
     }
   }
+}
+
+// kUnits sums: one, or a multiple of the lanes; kRows rows of weights are read at once.
+template <int kUnits, int kRows = kUnits>
+HWY_INLINE void FloatSums(const UnpackedRow& row, int64_t unit) {
+  const hn::ScalableTag<float> d;
+  hn::Vec<decltype(d)> sums[kUnits];
+  HWY_UNROLL(2)
+  for (int u = 0; u < kUnits; u += kRows) VectorsOfSums<kRows>(d, row, unit + u, sums + u);
   auto* const to = static_cast<float*>(row.sums) + unit;
   constexpr int kLanes = hn::MaxLanes(d);
   if constexpr (kUnits == 1) {
@@ -124,8 +131,15 @@ void FloatRow(const UnpackedRow& row) {
     case 4: return ShallowFloatRow<4>(row);
     default: break;
   }
+  // Sixteen rows of 512 floats, or of a multiple, begin in one set or two of L1, which have 8 lines
+  // each on a Zen 4 and 12 on others: 1000 rows of 1024 come from its L3 in 68 us by eight, and in
+  // 135 by sixteen. Where they do not, eight at once take 4% longer.
+  const bool share_sets = row.depth % 512 == 0;
   int64_t u = 0;
-  for (; u + kFloatUnits <= row.units; u += kFloatUnits) FloatSums<kFloatUnits>(row, u);
+  for (; u + kFloatUnits <= row.units; u += kFloatUnits) {
+    share_sets ? FloatSums<kFloatUnits, HWY_MIN(8, kFloatUnits)>(row, u)
+               : FloatSums<kFloatUnits>(row, u);
+  }
   for (; u < row.units; ++u) FloatSums<1>(row, u);
 }
 
