@@ -128,6 +128,53 @@ TEST(FullyConnectedHighwayTest, FewUnitsAgreeWithTheReference) {
       });
 }
 
+// Weights that are read where they lie: rows of 512 values, and of multiples, share sets of L1 and
+// are read fewer at once than others.
+TEST(FullyConnectedHighwayTest, DeepUnpackedRowsAgreeWithTheReference) {
+  CompareRandomly(
+      60,
+      [](Random& random) {
+        OpTester tester("FULLY_CONNECTED");
+        const int32_t depth = random.Pick({511, 512, 513, 1024, 1536});
+        const int32_t units = random.Pick({1, 7, 8, 15, 16, 17, 33, 40});
+        tester.Input(RandomFloats(random, {static_cast<int32_t>(random.Int(1, 3)), depth},
+                                  RandomPitch(random, depth)));
+        AddWeights(tester, random, {units, depth}, units, {.run_time_weights = true});
+        return tester;
+      },
+      [](OpTester& tester, Random& random) {
+        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
+        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
+                                 random);
+      });
+}
+
+// However many units' weights are read at once, each sum adds its terms in the same order.
+TEST(FullyConnectedHighwayTest, AUnitHasTheSameBitsAmongAnyNumber) {
+  for (const int32_t depth : {96, 512, 520, 1024}) {
+    Random random(static_cast<uint64_t>(depth));
+    const TestTensor row = RandomFloats(random, {1, depth}, 0);
+    const TestTensor weights = RandomFloats(random, {40, depth}, 0);
+    for (Isa isa : RunnableIsas()) {
+      std::vector<float> expected;
+      for (const int32_t units : {40, 24, 16, 9, 1}) {
+        SCOPED_TRACE(internal::Join(IsaName(isa), ' ', units, " units of ", depth));
+        OpTester tester("FULLY_CONNECTED");
+        tester.Input(row);
+        TestTensor some({.type = kF32, .shape = {units, depth}});
+        std::memcpy(some.bytes(), weights.bytes(), some.info().bytes());
+        tester.Input(some);
+        ASSERT_TRUE(tester.Infer().ok());
+        const auto outputs = tester.Run("highway", isa);
+        if (!outputs.ok()) continue;  // no vector target
+        const std::vector<float> y = (*outputs)[0].values<float>();
+        if (expected.empty()) expected = y;
+        EXPECT_TRUE(std::equal(y.begin(), y.end(), expected.begin()));
+      }
+    }
+  }
+}
+
 TEST(FullyConnectedHighwayTest, ARowHasTheSameBitsAmongAnyNumber) {
   for (const int32_t depth : {16, 64, 100}) {
     Random random(static_cast<uint64_t>(depth));
