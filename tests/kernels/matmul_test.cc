@@ -90,6 +90,20 @@ TEST(BatchMatMulInferTest, Refuses) {
   EXPECT_FALSE(infer({1, 1, 1, 1, 3, 4}, {4, 2}).ok()) << "rank 6";
 }
 
+// CompareCandidates() of FULLY_CONNECTED with a random tail.
+int CompareFullyConnected(OpTester& tester, Random& random) {
+  AddRandomTail(tester, random);
+  const int64_t depth = tester.op.inputs[1].shape.dim(-1);
+  return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth), random);
+}
+
+// What vectors of `isa` give; nothing where it has none.
+std::vector<float> RunHighway(OpTester& tester, Isa isa) {
+  EXPECT_TRUE(tester.Infer().ok());
+  const auto outputs = tester.Run("highway", isa);
+  return outputs.ok() ? (*outputs)[0].values<float>() : std::vector<float>();
+}
+
 TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
   CompareRandomly(
       60, [](Random& random) { return RandomFullyConnected(random); },
@@ -98,10 +112,7 @@ TEST(FullyConnectedHighwayTest, AgreesWithTheReference) {
         const TestTensor anywhere(tester.inputs[1].info(), random.Int(0, 3));
         std::memcpy(anywhere.bytes(), tester.inputs[1].bytes(), anywhere.info().bytes());
         if (tester.op.inputs[1].data != nullptr) tester.op.inputs[1].data = anywhere.bytes();
-        AddRandomTail(tester, random);
-        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
-        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
-                                 random);
+        return CompareFullyConnected(tester, random);
       });
 }
 
@@ -120,12 +131,7 @@ TEST(FullyConnectedHighwayTest, FewUnitsAgreeWithTheReference) {
         AddWeights(tester, random, {units, depth}, units, {.run_time_weights = random.Chance(0.3)});
         return tester;
       },
-      [](OpTester& tester, Random& random) {
-        AddRandomTail(tester, random);
-        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
-        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
-                                 random);
-      });
+      CompareFullyConnected);
 }
 
 // Weights that are read where they lie: rows of 512 values, and of multiples, share sets of L1 and
@@ -142,11 +148,7 @@ TEST(FullyConnectedHighwayTest, DeepUnpackedRowsAgreeWithTheReference) {
         AddWeights(tester, random, {units, depth}, units, {.run_time_weights = true});
         return tester;
       },
-      [](OpTester& tester, Random& random) {
-        const int64_t depth = tester.op.inputs[1].shape.dim(-1);
-        return CompareCandidates(tester, ProductBounds<FullyConnectedParams>(tester, depth),
-                                 random);
-      });
+      CompareFullyConnected);
 }
 
 // However many units' weights are read at once, each sum adds its terms in the same order.
@@ -164,10 +166,7 @@ TEST(FullyConnectedHighwayTest, AUnitHasTheSameBitsAmongAnyNumber) {
         TestTensor some({.type = kF32, .shape = {units, depth}});
         std::memcpy(some.bytes(), weights.bytes(), some.info().bytes());
         tester.Input(some);
-        ASSERT_TRUE(tester.Infer().ok());
-        const auto outputs = tester.Run("highway", isa);
-        if (!outputs.ok()) continue;  // no vector target
-        const std::vector<float> y = (*outputs)[0].values<float>();
+        const std::vector<float> y = RunHighway(tester, isa);
         if (expected.empty()) expected = y;
         EXPECT_TRUE(std::equal(y.begin(), y.end(), expected.begin()));
       }
@@ -191,10 +190,8 @@ TEST(FullyConnectedHighwayTest, ARowHasTheSameBitsAmongAnyNumber) {
         }
         tester.Input(x);
         tester.Constant(weights);
-        ASSERT_TRUE(tester.Infer().ok());
-        const auto outputs = tester.Run("highway", isa);
-        if (!outputs.ok()) continue;  // no vector target
-        const std::vector<float> y = (*outputs)[0].values<float>();
+        const std::vector<float> y = RunHighway(tester, isa);
+        if (y.empty()) continue;
         if (expected.empty()) expected.assign(y.begin(), y.begin() + 3);
         for (int32_t r = 0; r < rows; ++r) {
           EXPECT_TRUE(std::equal(expected.begin(), expected.end(), y.begin() + r * 3))
