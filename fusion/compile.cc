@@ -15,6 +15,7 @@
 #include "fusion/rewrite.h"
 #include "runtime/memory/aligned_buffer.h"
 #include "runtime/memory/buffer_region.h"
+#include "runtime/memory/file_pages.h"
 #include "runtime/support/caught.h"
 #include "runtime/support/stopwatch.h"
 #include "runtime/weights/weights_cache.h"
@@ -23,7 +24,8 @@ namespace fuselite::fusion {
 namespace {
 
 // Has what it lets through lie in one region or in the cache, and times what the thread that made
-// it waits for: others pack beside it. With a cache it is for that thread alone.
+// it waits for: others pack beside it. With a cache it is for that thread alone. The pages of a
+// file whose weights were packed leave the process.
 class TimedStore : public PackedStore {
  public:
   // `bytes`: that will be packed at least. `cache` and `hashes` may be null.
@@ -37,6 +39,7 @@ class TimedStore : public PackedStore {
     placed.cache = cache_;
     placed.hashes = hashes_;
     Result<PackedWeights> packed = store_.GetOrPack(placed, pack);
+    sources_.WereRead(request.source, request.source_bytes);
     if (std::this_thread::get_id() == maker_) milliseconds += watch.Lap();
     return packed;
   }
@@ -47,6 +50,7 @@ class TimedStore : public PackedStore {
   BufferRegion region_;
   WeightsCache* cache_;
   ConstantHashes* hashes_;
+  FilePages sources_;
   const std::thread::id maker_ = std::this_thread::get_id();
 };
 

@@ -29,7 +29,8 @@ Result<std::span<const std::byte>> Map(int fd, const std::string& path, bool is_
   if (info.st_size == 0) return InvalidArgument(path, ": the file is empty");
   if (is_private) FUSELITE_RETURN_IF_ERROR(CheckPrivate(info, path));
   const auto size = static_cast<size_t>(info.st_size);
-  void* memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
+  // Shared, so that FilePages may give pages back.
+  void* memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0);
   if (memory == MAP_FAILED) return IoError(path, ": cannot be mapped: ", std::strerror(errno));
   return std::span(static_cast<const std::byte*>(memory), size);
 }

@@ -1,0 +1,46 @@
+// Pages of a file that this process has mapped, and has read for the last time.
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <vector>
+
+namespace fuselite {
+
+// Takes pages out of this process where that changes nothing but the memory it holds: in shared
+// mappings of a file, as LiteRT's and MappedFile's are, a page that is read once more comes from
+// the system's copy of the file. What lies elsewhere (a model in the heap, a private mapping, whose
+// changes would be lost) stays. Without it whoever packs a model's weights has them twice.
+//
+// Thread-safe. What it was told of stays mapped as long as it lives.
+class FilePages {
+ public:
+  FilePages() = default;
+  ~FilePages() = default;
+  FilePages(const FilePages&) = delete;
+  FilePages& operator=(const FilePages&) = delete;
+
+  // `bytes` from `data` have been read and are hardly read again. What is small stays, and the last
+  // MiB of all.
+  void WereRead(const void* data, size_t bytes);
+
+ private:
+  struct Range {  // addresses
+    size_t begin = 0, end = 0;
+    bool Holds(Range inner) const { return begin <= inner.begin && inner.end <= end; }
+  };
+  struct Mapping {
+    Range range;
+    bool of_file = false;  // shared, with a file's name
+  };
+  static Mapping MappingAt(size_t address);
+  void GiveBack();
+
+  std::mutex mutex_;
+  std::vector<Range> read_;  // whole pages
+  size_t read_bytes_ = 0;
+  Mapping latest_;  // that was asked for: constants of a model lie in one
+  int misses_ = 0;  // how many were asked for that are no files'
+};
+
+}  // namespace fuselite
