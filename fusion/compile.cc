@@ -168,10 +168,9 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
   RewriteContext rewriting(planner, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);
   report.times.rewrites = watch.Lap();
-  StoragePlan plan(graph);
+  StoragePlan plan = options.fusion ? PlanStorage(graph, rewriting) : StoragePlan(graph);
   std::map<NodeId, Strips> strips;
   if (options.fusion) {
-    plan = PlanStorage(graph, rewriting);
     strips = MakeStrips(graph, plan, options.strips, options.threads, rewriting);
     PlanInPlace(graph, rewriting, plan);
   }

@@ -128,6 +128,11 @@ void TakeForm(std::span<const int> inputs, const Params& params, const TfLiteCon
 
 Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,
                        std::vector<int>* inputs) {
+  const auto in_blocks = [&](int tensor) {
+    return IsIndex(tensor, context.tensors_size) &&
+           context.tensors[tensor].quantization.type == kTfLiteBlockwiseQuantization;
+  };
+  if (std::ranges::none_of(*inputs, in_blocks)) return Status();
   std::vector<int> scales;
   for (int tensor : *inputs) {
     scales.push_back(-1);

@@ -7,6 +7,12 @@
 #include "fusion/graph/evaluate.h"
 
 namespace fuselite::fusion {
+namespace {
+
+// Most regions are no larger: SiLU has two nodes, hard-swish from its parts four.
+constexpr size_t kUsualNodes = 4;
+
+}  // namespace
 
 bool IsPointwise(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
@@ -17,6 +23,7 @@ bool IsPointwise(const Graph& graph, NodeId id) {
 
 RegionFinder::RegionFinder(const Graph& graph, NodeId last)
     : graph_(graph), shape_(graph.value(graph.node(last).outputs[0]).info.shape) {
+  region_.nodes.reserve(kUsualNodes);
   Take(last);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "fusion/graph/graph.h"
+#include "runtime/support/short_list.h"
 
 namespace fuselite::fusion {
 
@@ -40,8 +41,8 @@ class RegionFinder {
   const Graph& graph_;
   const Shape& shape_;
   Region region_;
-  std::vector<ValueId> open_;  // what the region reads and does not make, the last made last
-  bool flows_ = true;          // whether all of them have an element for each of the output
+  ShortList<ValueId, 4> open_;  // what the region reads and does not make, the last made last
+  bool flows_ = true;           // whether all of them have an element for each of the output
 };
 
 // Puts a region's nodes in their order, the last one last.

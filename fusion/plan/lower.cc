@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cctype>
-#include <set>
+#include <map>
 
 #include "fusion/graph/cost.h"
 #include "fusion/match.h"
@@ -11,6 +11,7 @@
 #include "runtime/execution/strips_kernel.h"
 #include "runtime/support/caught.h"
 #include "runtime/support/first_error.h"
+#include "runtime/support/short_list.h"
 #include "runtime/support/stopwatch.h"
 #include "runtime/support/text_table.h"
 #include "runtime/threads/parallel.h"
@@ -68,7 +69,7 @@ struct Building {
   kernels::OpDescription op;
   const Choice* choice;  // null: the kernel is made of strips
   kernels::StepStore store;
-  Result<std::shared_ptr<const Kernel>> kernel = Internal("not built");
+  Result<std::shared_ptr<const Kernel>> kernel = std::shared_ptr<const Kernel>();
   StepReport report{};
 };
 
@@ -156,14 +157,14 @@ class Lowering {
       if (!strips_.contains(step.id)) step.choice = &planner_.Choose(step.op);
     }
     FUSELITE_RETURN_IF_ERROR(BuildKernels(steps));
-    std::set<const Choice*> built;
+    ShortList<const Choice*, 8> built;  // each once
     for (Building& step : steps) {
       if (Status status = AddStep(step); !status.ok()) {
         return status.In(StepName(graph_.node(step.id), step.id));
       }
       // A kernel that is its own plan is that of every step with such a description.
       if (step.choice != nullptr && *step.kernel != step.choice->plan->draft()) {
-        built.insert(step.choice);
+        if (std::ranges::find(built, step.choice) == built.end()) built.push_back(step.choice);
       }
     }
     for (const Choice* choice : built) planner_.Release(*choice);
@@ -266,6 +267,7 @@ class Lowering {
     report.host_nodes = node.host_nodes;
     report.tail = node.tail.ToString();
     report.output_shape = op.outputs[0].shape.ToString();
+    report.input_types.reserve(op.inputs.size());
     for (const TensorInfo& info : op.inputs) {
       report.input_types.push_back(info.type);
       if (info.constant()) report.weight_bytes += info.bytes();
@@ -280,6 +282,7 @@ class Lowering {
     step.name = StepName(node, id);
     step.ops = report.ops;
     step.kernel = *built.kernel;
+    step.inputs.reserve(node.inputs.size());
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       step.inputs.push_back(built.store.IsAllOf(op, i) ? kNone : IdOf(node.inputs[i]));
     }

@@ -27,7 +27,7 @@ StoragePlan::StoragePlan(const Graph& graph)
       silent_(graph.node_slots(), false) {
   for (ValueId v = 0; v < graph.value_count(); ++v) {
     storages_[v] = {v, 0, graph.value(v).info.pitch()};
-    inside_[v] = {v};
+    inside_[v].push_back(v);
   }
 }
 
@@ -56,7 +56,7 @@ bool StoragePlan::Place(ValueId value, ValueId whole, size_t offset, int64_t pit
   if (storages_[value].pitch != old_pitch && pitch != storages_[value].pitch) return false;
   const int64_t new_pitch = storages_[value].pitch == pitch ? old_pitch : pitch;
   // Those that went elsewhere with their root stay in its list: nothing asks for it any more.
-  const std::vector<ValueId>& inside = inside_[root];
+  const auto& inside = inside_[root];
   if (!std::ranges::all_of(inside, [&](ValueId v) { return CanMove(v, root, new_pitch); })) {
     return false;
   }
@@ -74,15 +74,15 @@ bool StoragePlan::Place(ValueId value, ValueId whole, size_t offset, int64_t pit
     s.root = target.root;
     s.offset += target.offset + offset;
   }
-  inside_[target.root].insert(inside_[target.root].end(), inside.begin(), inside.end());
+  for (ValueId v : inside) inside_[target.root].push_back(v);
   return true;
 }
 
 void StoragePlan::Undo() {
   for (auto move = moves_.rbegin(); move != moves_.rend(); ++move) {
     for (const auto& [value, storage] : move->before) storages_[value] = storage;
-    std::vector<ValueId>& inside = inside_[move->to];
-    inside.resize(inside.size() - move->before.size());
+    auto& inside = inside_[move->to];
+    inside.erase(inside.end() - move->before.size(), inside.end());
   }
   moves_.clear();
 }

@@ -7,6 +7,7 @@
 
 #include "fusion/graph/graph.h"
 #include "fusion/rewrite.h"
+#include "runtime/support/short_list.h"
 
 namespace fuselite::fusion {
 
@@ -53,8 +54,8 @@ class StoragePlan {
 
   const Graph* graph_;
   std::vector<Storage> storages_;
-  std::vector<std::vector<ValueId>> inside_;  // of each root: the values in its memory
-  std::vector<Move> moves_;                   // since the last Commit()
+  std::vector<ShortList<ValueId, 1>> inside_;  // of each root: the values in its memory
+  std::vector<Move> moves_;                    // since the last Commit()
   std::vector<bool> silent_;
 };
 

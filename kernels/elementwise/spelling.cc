@@ -5,13 +5,15 @@
 #include <limits>
 #include <vector>
 
+#include "runtime/support/short_list.h"
+
 namespace fuselite::kernels {
 namespace {
 
 // A dimension of the output, and the elements that each operand steps along it.
 struct Dim {
   int64_t size;
-  std::vector<int64_t> strides;
+  ShortList<int64_t, 4> strides{};
 };
 
 // The operation as a loop: operands are the operator's own inputs, the output, and then the
@@ -19,7 +21,6 @@ struct Dim {
 class Loop {
  public:
   explicit Loop(const OpDescription& op) : own_(op.own_inputs()) {
-    tensors_.reserve(own_ + 1);
     for (size_t i = 0; i < own_; ++i) tensors_.push_back(&op.inputs[i]);
     tensors_.push_back(&op.outputs[0]);
     for (const TailStage& stage : op.tail.stages) {
@@ -45,6 +46,8 @@ class Loop {
     return std::ranges::all_of(dims_.front().strides, [](int64_t s) { return s == 0 || s == 1; });
   }
 
+  size_t rank() const { return dims_.size(); }
+
   // `op` in these dimensions.
   std::optional<OpDescription> Write(const OpDescription& op) const {
     OpDescription written = op;
@@ -57,14 +60,11 @@ class Loop {
   }
 
  private:
-  size_t operands() const { return tensors_.size() + tail_.size(); }
-
   // The output's dimensions, innermost first, for the operator's own operands.
   void AddDims(const Shape& shape) {
     dims_.reserve(static_cast<size_t>(shape.rank()) + 1);  // a batch may end within one
     for (int d = -1; d >= -shape.rank(); --d) {
-      dims_.push_back({shape.dim(d), {}});
-      dims_.back().strides.reserve(operands());
+      dims_.push_back({shape.dim(d)});
     }
     for (const TensorInfo* tensor : tensors_) {
       int64_t stride = 1;
@@ -108,6 +108,13 @@ class Loop {
     }
   }
 
+  // One index of a dimension around `inner`.
+  static Dim Alone(const Dim& inner) {
+    Dim dim{1, inner.strides};
+    std::ranges::fill(dim.strides, 0);
+    return dim;
+  }
+
   // Joins neighbours through which the operands from `first` on step as through one.
   static void Join(std::vector<Dim>* dims, size_t first) {
     size_t last = 0;
@@ -149,12 +156,14 @@ class Loop {
 
   // False where an operand repeats in more ways than by rows and batches.
   bool WriteTail(Tail* tail) const {
+    tail->rows_per_batch = INT64_MAX;
+    if (tail_.empty()) return true;
     std::vector<Dim> rows(dims_.begin() + 1, dims_.end());
-    if (rows.empty()) rows.push_back({1, std::vector<int64_t>(operands(), 0)});
+    if (rows.empty()) rows.push_back(Alone(dims_[0]));
     Join(&rows, tensors_.size());
-    if (!tail_.empty() && rows.size() > 2) return false;
+    if (rows.size() > 2) return false;
     size_t k = tensors_.size();
-    tail->rows_per_batch = tail_.empty() || rows.size() < 2 ? INT64_MAX : rows[0].size;
+    if (rows.size() == 2) tail->rows_per_batch = rows[0].size;
     for (TailStage& stage : tail->stages) {
       if (stage.operand.input < 0) continue;
       stage.operand.channel_stride = static_cast<int32_t>(dims_[0].strides[k]);
@@ -166,8 +175,8 @@ class Loop {
   }
 
   size_t own_;
-  std::vector<const TensorInfo*> tensors_;
-  std::vector<TailOperand> tail_;
+  ShortList<const TensorInfo*, 4> tensors_;
+  ShortList<TailOperand, 2> tail_;
   std::vector<Dim> dims_;  // innermost first
 };
 
@@ -187,9 +196,8 @@ std::optional<OpDescription> InFewestDimensions(const OpDescription& op) {
   if (shape.rank() < 2 || shape.elements() == 0 || HasChannelValues(op)) return std::nullopt;
   Loop loop(op);
   if (!loop.Read(shape, op.tail.rows_per_batch) || !loop.Simplify()) return std::nullopt;
-  std::optional<OpDescription> written = loop.Write(op);
-  if (written && written->outputs[0].shape.rank() >= shape.rank()) return std::nullopt;
-  return written;
+  if (loop.rank() >= static_cast<size_t>(shape.rank())) return std::nullopt;
+  return loop.Write(op);
 }
 
 }  // namespace fuselite::kernels

@@ -167,7 +167,9 @@ Result<ImportedNode> ImportNode(TfLiteContext* context, int node_index, bool who
   FUSELITE_RETURN_IF_ERROR(ImportOperator(context, *node, *registration, whole_structs,
                                           nesting != nullptr ? *nesting : own, imported));
   const auto copy_tensors = [&](const TfLiteIntArray* from, std::vector<int>& to) {
-    for (int tensor : Elements(from)) {
+    const std::span<const int> tensors = Elements(from);
+    to.reserve(tensors.size());
+    for (int tensor : tensors) {
       if (tensor >= static_cast<int>(context->tensors_size)) return false;
       to.push_back(tensor < 0 ? -1 : tensor);
     }

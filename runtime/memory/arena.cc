@@ -13,29 +13,36 @@ namespace {
 // the rest: a segment tree over the steps that know every interval in log(steps) places.
 class Lifetimes {
  public:
-  explicit Lifetimes(int steps) : leaves_(std::bit_ceil(static_cast<size_t>(steps))) {
-    covering_.resize(2 * leaves_);
-    beginning_.resize(2 * leaves_);
-  }
+  explicit Lifetimes(int steps)
+      : leaves_(std::bit_ceil(static_cast<size_t>(steps))),
+        covering_(2 * leaves_, kEnd),
+        beginning_(2 * leaves_, kEnd) {}
 
   void Add(int index, const ArenaValue& value) {
-    Cover(value.first_step, value.last_step,
-          [&](size_t node) { covering_[node].push_back(index); });
-    Climb(value.first_step, [&](size_t node) { beginning_[node].push_back(index); });
+    Cover(value.first_step, value.last_step, [&](size_t node) { Add(index, covering_[node]); });
+    Climb(value.first_step, [&](size_t node) { Add(index, beginning_[node]); });
   }
 
   // The added ones that share a step with `value`: those alive at its first step, and those that
   // begin later while it lives.
   void FindMeeting(const ArenaValue& value, std::vector<int>* found) const {
     found->clear();
-    const auto append = [&](const std::vector<int>& more) {
-      found->insert(found->end(), more.begin(), more.end());
+    const auto append = [&](int first) {
+      for (int at = first; at != kEnd; at = links_[at].next) found->push_back(links_[at].index);
     };
     Climb(value.first_step, [&](size_t node) { append(covering_[node]); });
     Cover(value.first_step + 1, value.last_step, [&](size_t node) { append(beginning_[node]); });
   }
 
  private:
+  static constexpr int kEnd = -1;
+  struct Link {
+    int index, next;
+  };
+  void Add(int index, int& first) {
+    links_.push_back({index, first});
+    first = static_cast<int>(links_.size()) - 1;
+  }
   // The nodes from a step's leaf to the root.
   template <class Visit>
   void Climb(int step, Visit visit) const {
@@ -53,8 +60,10 @@ class Lifetimes {
   }
 
   size_t leaves_;
-  // Each node has intervals that last over all of its steps, and those that begin at one of them.
-  std::vector<std::vector<int>> covering_, beginning_;
+  // Each node has intervals that last over all of its steps, and those that begin at one of them:
+  // where the list of their links begins.
+  std::vector<int> covering_, beginning_;
+  std::vector<Link> links_;
 };
 
 // The lowest offset of the smallest gap that holds the value, among those already placed that are

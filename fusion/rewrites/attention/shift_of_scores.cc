@@ -26,7 +26,7 @@ ValueId Unshifted(const Graph& graph, const Node& node) {
 
 bool DropShiftOfScores(Graph& graph, NodeId id, RewriteContext& context) {
   if (!IsBare(graph, id, "ADD") && !IsBare(graph, id, "SUB")) return false;
-  const Node node = graph.node(id);
+  const Node& node = graph.node(id);
   const ValueId out = node.outputs[0];
   const ValueId scores = Unshifted(graph, node);
   if (scores == kNone || !NothingFollows(node)) return false;

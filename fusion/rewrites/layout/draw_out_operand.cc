@@ -33,12 +33,14 @@ std::optional<Shape> DrawnOut(const Shape& operand, const Shape& out) {
 }  // namespace
 
 bool DrawOutOperand(Graph& graph, NodeId id, RewriteContext& context) {
-  Node node = graph.node(id);
-  if (!node.op->elementwise || node.inputs.size() != 2 || !node.tail.empty()) return false;
-  const Shape& out = graph.value(node.outputs[0]).info.shape;
-  for (ValueId& operand : node.inputs) {
-    const std::optional<Shape> shape = DrawnOut(graph.value(operand).info.shape, out);
+  const Node& read = graph.node(id);
+  if (!read.op->elementwise || read.inputs.size() != 2 || !read.tail.empty()) return false;
+  const Shape& out = graph.value(read.outputs[0]).info.shape;
+  for (size_t i = 0; i < read.inputs.size(); ++i) {
+    const std::optional<Shape> shape = DrawnOut(graph.value(read.inputs[i]).info.shape, out);
     if (!shape) continue;
+    Node node = read;
+    ValueId& operand = node.inputs[i];
     Node drawn = MakeNode("BROADCAST_TO", {operand, AddInts(graph, shape->dims(), "drawn out")});
     drawn.outputs = {operand = AddShaped(graph, operand, *shape)};
     if (!context.AcceptsComposite(graph.Describe(drawn)) ||

@@ -44,11 +44,14 @@ std::pair<int64_t, int64_t> RunsOf(const kernels::StridedCopy& copy) {
   return {length / copy.element_bytes, period / copy.element_bytes};
 }
 
-// nullopt where the node takes no parts, or these lie along more than one dimension.
+bool TakesParts(const kernels::OperatorDef& def) {
+  return def.places != nullptr && !def.places_inputs && !def.reshapes;
+}
+
+// nullopt where the parts lie along more than one dimension. Precondition: TakesParts().
 std::optional<Parts> PartsBy(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const kernels::OperatorDef& def = *node.op;
-  if (!def.places || def.places_inputs || def.reshapes) return std::nullopt;
   const kernels::OpDescription op = graph.Describe(id);
   if (kernels::IsPacked(op.outputs[0].type)) return std::nullopt;  // parts may start within a byte
   const Result<kernels::Movement> movement = def.places(op);
@@ -149,12 +152,13 @@ bool AcceptsSlices(const Graph& graph, NodeId id, const std::vector<Node>& slice
 }  // namespace
 
 bool MoveSliceAhead(Graph& graph, NodeId id, RewriteContext& context) {
+  if (!TakesParts(*graph.node(id).op)) return false;
+  MeetsTransposes meets(graph);
+  const auto goes = [&](ValueId v) { return OnlyAttentionReads(graph, v) || meets.From(v); };
+  if (!std::ranges::all_of(graph.node(id).outputs, goes)) return false;
   const std::optional<Parts> parts = PartsBy(graph, id);
   if (!parts) return false;
   const Node node = graph.node(id);
-  MeetsTransposes meets(graph);
-  const auto goes = [&](ValueId v) { return OnlyAttentionReads(graph, v) || meets.From(v); };
-  if (!std::ranges::all_of(node.outputs, goes)) return false;
   const std::optional<Columns> columns = ColumnsOf(graph, *parts);
   if (!columns) return false;
   const ValueId rows =
