@@ -29,8 +29,9 @@ namespace {
 class TimedStore : public PackedStore {
  public:
   // `bytes`: that will be packed at least. `cache` and `hashes` may be null.
-  TimedStore(PackedStore& store, size_t bytes, WeightsCache* cache, ConstantHashes* hashes)
-      : store_(store), region_(bytes), cache_(cache), hashes_(hashes) {}
+  TimedStore(PackedStore& store, size_t bytes, WeightsCache* cache, ConstantHashes* hashes,
+             FilePages& sources)
+      : store_(store), region_(bytes), cache_(cache), hashes_(hashes), sources_(sources) {}
   Result<PackedWeights> GetOrPack(const PackRequest& request,
                                   const std::function<void(std::byte*)>& pack) override {
     Stopwatch watch;
@@ -50,7 +51,7 @@ class TimedStore : public PackedStore {
   BufferRegion region_;
   WeightsCache* cache_;
   ConstantHashes* hashes_;
-  FilePages sources_;
+  FilePages& sources_;
   const std::thread::id maker_ = std::this_thread::get_id();
 };
 
@@ -76,6 +77,10 @@ size_t BytesToPack(const Graph& graph) {
   return bytes;
 }
 
+bool IsHostConstant(const Value& value) {
+  return value.info.constant() && value.storage == nullptr;
+}
+
 // The cache of the host's constants, as far as they may be weights; none where there are none, or
 // nothing is to be cached. Rewrites join and fold weights in another way in each signature.
 std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& options,
@@ -93,21 +98,51 @@ std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& opti
   return WeightsCache(options, sources, hashes);
 }
 
+// Where a graph's weights come from.
+struct WeightSources {
+  std::optional<WeightsCache> cache;
+  FilePages file;  // of the host's model
+};
+
+// Some constant of the host's, the largest one; null where there is none.
+const void* HostConstant(const Graph& graph) {
+  const void* data = nullptr;
+  size_t bytes = 0;
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    if (!IsHostConstant(value) || value.info.bytes() <= bytes) continue;
+    data = value.info.data;
+    bytes = value.info.bytes();
+  }
+  return data;
+}
+
+// Rewrites have read the constants that they put others in the place of: halves that are floats
+// now, layers that were joined.
+void GiveReplacedBack(const Graph& graph, FilePages& file) {
+  for (ValueId id = 0; id < graph.value_count(); ++id) {
+    const Value& value = graph.value(id);
+    const bool replaced = IsHostConstant(value) && graph.consumers(id).empty();
+    if (replaced) file.WereRead(value.info.data, value.info.bytes());
+  }
+}
+
 // With fewer bytes of weights there is more to emit than to pack, and threads that share it gain
 // nothing (EfficientNet-B0 int8, 5 MB: 15.3 ms instead of 16.4 on near cores, 20.6 instead of 17.5
 // on far ones); ResNet-50, 102 MB, opens in 43 ms instead of 57.
 constexpr size_t kLeastShared = size_t{8} << 20;
 
-// Lower, with the weights out of the cache and into it; `cache` may be null.
+// Lower, with the weights out of the cache and into it.
 Result<std::shared_ptr<const Executable>> LowerCached(Graph& graph, const StoragePlan& plan,
                                                       std::map<NodeId, Strips>& strips,
                                                       const CompileOptions& options,
-                                                      Planner& planner, WeightsCache* cache,
+                                                      Planner& planner, WeightSources& weights,
                                                       CompileReport& report) {
+  WeightsCache* const cache = weights.cache ? &*weights.cache : nullptr;
   size_t bytes = BytesToPack(graph);
   for (const auto& [node, made] : strips) bytes += BytesToPack(made.parts[0].graph);
   TimedStore store(options.store ? *options.store : ProcessPackedStore(), bytes, cache,
-                   options.hashes);
+                   options.hashes, weights.file);
   const bool shared = cache == nullptr && bytes >= kLeastShared;
   FUSELITE_ASSIGN_OR_RETURN(
       std::shared_ptr<const Executable> executable,
@@ -163,10 +198,12 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     }
   }
   Stopwatch watch;
-  std::optional<WeightsCache> cache = CacheOf(graph, options.cache, options.hashes);
+  WeightSources weights{CacheOf(graph, options.cache, options.hashes),
+                        FilePages(HostConstant(graph))};
   report.times.packing = watch.Lap();
   RewriteContext rewriting(planner, &report.rewrites);
   if (options.fusion) RunRewrites(graph, rewriting);
+  GiveReplacedBack(graph, weights.file);
   report.times.rewrites = watch.Lap();
   StoragePlan plan = options.fusion ? PlanStorage(graph, rewriting) : StoragePlan(graph);
   std::map<NodeId, Strips> strips;
@@ -175,9 +212,8 @@ Result<std::shared_ptr<const Executable>> CompileGraph(Graph& graph, const Compi
     PlanInPlace(graph, rewriting, plan);
   }
   report.times.placement = watch.Lap();
-  FUSELITE_ASSIGN_OR_RETURN(
-      std::shared_ptr<const Executable> executable,
-      LowerCached(graph, plan, strips, options, planner, cache ? &*cache : nullptr, report));
+  FUSELITE_ASSIGN_OR_RETURN(std::shared_ptr<const Executable> executable,
+                            LowerCached(graph, plan, strips, options, planner, weights, report));
   const double scratch = static_cast<double>(executable->scratch_bytes()) * options.threads;
   FUSELITE_RETURN_IF_ERROR(
       options.budget.CheckMemory(static_cast<double>(executable->arena_bytes()) + scratch));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace fuselite {
@@ -15,32 +16,29 @@ namespace fuselite {
 // Thread-safe. What it was told of stays mapped as long as it lives.
 class FilePages {
  public:
-  FilePages() = default;
-  ~FilePages() = default;
+  // Of the mapping that holds `address`; null: of none.
+  explicit FilePages(const void* address) : address_(address) {}
+  ~FilePages();
   FilePages(const FilePages&) = delete;
   FilePages& operator=(const FilePages&) = delete;
 
-  // `bytes` from `data` have been read and are hardly read again. What is small stays, and the last
-  // MiB of all.
+  // `bytes` from `data` have been read and are hardly read again. What is small and far from others
+  // stays, and all as long as it is less than 1 MiB together.
   void WereRead(const void* data, size_t bytes);
 
  private:
   struct Range {  // addresses
     size_t begin = 0, end = 0;
-    bool Holds(Range inner) const { return begin <= inner.begin && inner.end <= end; }
+    bool Holds(const Range& inner) const { return begin <= inner.begin && inner.end <= end; }
   };
-  struct Mapping {
-    Range range;
-    bool of_file = false;  // shared, with a file's name
-  };
-  static Mapping MappingAt(size_t address);
+  static Range SharedFileAt(const void* address);
   void GiveBack();
 
+  const void* const address_;
   std::mutex mutex_;
   std::vector<Range> read_;  // whole pages
   size_t read_bytes_ = 0;
-  Mapping latest_;  // that was asked for: constants of a model lie in one
-  int misses_ = 0;  // how many were asked for that are no files'
+  std::optional<Range> file_;  // once it was needed
 };
 
 }  // namespace fuselite

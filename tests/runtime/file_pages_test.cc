@@ -85,7 +85,7 @@ class FilePagesTest : public testing::Test {
 TEST_F(FilePagesTest, LeaveTheProcess) {
   Mapped file(MAP_SHARED);
   EXPECT_TRUE(file.IsWhole());
-  FilePages pages;
+  FilePages pages(file.bytes().data());
   pages.WereRead(file.bytes().data(), kBytes / 2 + 100);
   // Less where a huge page holds both what was read and what was not.
   EXPECT_LE(file.Resident(), static_cast<int64_t>(kBytes / 2));
@@ -96,14 +96,31 @@ TEST_F(FilePagesTest, LeaveTheProcess) {
 TEST_F(FilePagesTest, AreGivenBackByTheMebibyte) {
   Mapped file(MAP_SHARED);
   EXPECT_TRUE(file.IsWhole());
-  FilePages pages;
+  FilePages pages(file.bytes().data());
   constexpr size_t kPart = kBytes / 16;
-  for (size_t i = 0; i < kBytes; i += 4096) pages.WereRead(file.bytes().data() + i, 4096);
-  EXPECT_EQ(file.Resident(), kBytes) << "small constants";
   for (int part : {5, 0, 9}) pages.WereRead(file.bytes().data() + part * kPart, kPart);
   EXPECT_EQ(file.Resident(), kBytes);
   pages.WereRead(file.bytes().data() + 2 * kPart, kPart);
   EXPECT_LE(file.Resident(), static_cast<int64_t>(kBytes - 4 * kPart));
+}
+
+TEST_F(FilePagesTest, OfSmallConstantsLeaveWhereTheseAreNeighbours) {
+  constexpr size_t kSmall = 8192, kGap = 12288;
+  Mapped near(MAP_SHARED), far(MAP_SHARED);
+  EXPECT_TRUE(near.IsWhole() && far.IsWhole());
+  FilePages near_pages(near.bytes().data()), far_pages(far.bytes().data());
+  // The last ones first, as some converters order a file.
+  for (size_t i = kBytes / (kSmall + kGap); i-- > 0;) {
+    near_pages.WereRead(near.bytes().data() + i * (kSmall + kGap), kSmall);
+  }
+  EXPECT_LE(near.Resident(), static_cast<int64_t>(kBytes / 2));
+  constexpr size_t kFar = size_t{128} << 10;
+  for (int times = 0; times < 8; ++times) {
+    for (size_t begin = 0; begin < kBytes; begin += kFar) {
+      far_pages.WereRead(far.bytes().data() + begin, kSmall);
+    }
+  }
+  EXPECT_EQ(far.Resident(), kBytes);
 }
 
 // What somebody wrote there would be lost.
@@ -112,7 +129,7 @@ TEST_F(FilePagesTest, OfPrivateMappingsStay) {
   std::memset(file.bytes().data(), 77, kBytes);
   std::vector<uint8_t> heap(kBytes, 78);
   {
-    FilePages pages;
+    FilePages pages(file.bytes().data());
     pages.WereRead(file.bytes().data(), kBytes);
     pages.WereRead(heap.data(), kBytes);
   }
@@ -123,21 +140,29 @@ TEST_F(FilePagesTest, OfPrivateMappingsStay) {
 TEST_F(FilePagesTest, MayBeWrittenWhereTheMappingIsShared) {
   Mapped file(MAP_SHARED);
   std::memset(file.bytes().data(), 79, kBytes);
-  FilePages pages;
+  FilePages pages(file.bytes().data());
   pages.WereRead(file.bytes().data(), kBytes);
   EXPECT_EQ(file.Resident(), 0);
   EXPECT_TRUE(AreAll(79, file.bytes()));
 }
 
-// A model of halves: its weights lie in memory of its own, each asked for once.
-TEST_F(FilePagesTest, AreFoundBetweenOthers) {
-  Mapped file(MAP_SHARED);
-  EXPECT_TRUE(file.IsWhole());
+// A model of halves: its weights lie in memory of its own.
+TEST_F(FilePagesTest, OfOthersStay) {
+  Mapped file(MAP_SHARED), other(MAP_SHARED);
+  EXPECT_TRUE(file.IsWhole() && other.IsWhole());
   std::vector<uint8_t> heap(kBytes, 80);
-  FilePages pages;
+  {
+    FilePages none(nullptr);
+    none.WereRead(file.bytes().data(), kBytes);
+  }
+  EXPECT_EQ(file.Resident(), kBytes);
+  FilePages pages(file.bytes().data() + kBytes - 1);
   pages.WereRead(heap.data(), kBytes);
+  pages.WereRead(other.bytes().data(), kBytes);
   pages.WereRead(file.bytes().data(), kBytes);
   EXPECT_EQ(file.Resident(), 0);
+  EXPECT_EQ(other.Resident(), kBytes);
+  EXPECT_TRUE(AreAll(80, heap));
 }
 
 }  // namespace

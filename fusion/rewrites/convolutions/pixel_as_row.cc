@@ -51,14 +51,16 @@ ValueId DequantizedMatrix(Graph& graph, NodeId dequantize, ValueId filters) {
 
 bool PixelAsRow(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "CONV_2D")) return false;
-  Node row = graph.node(id);
-  const ValueId filters = row.inputs[1];
+  const Node& convolution = graph.node(id);
+  const ValueId filters = convolution.inputs[1];
   const NodeId dequantize = ProducerIs(graph, filters, "DEQUANTIZE");
   const ValueId stored = dequantize == kNone ? filters : graph.node(dequantize).inputs[0];
-  if (!IsFloat(graph, row.inputs[0]) || !IsFloat(graph, filters) || graph.value(filters).observed ||
-      !MayBeMatrix(graph.value(stored).info) || !IsOfPixels(graph, row)) {
+  if (!IsFloat(graph, convolution.inputs[0]) || !IsFloat(graph, filters) ||
+      graph.value(filters).observed || !MayBeMatrix(graph.value(stored).info) ||
+      !IsOfPixels(graph, convolution)) {
     return false;
   }
+  Node row = convolution;
   const kernels::Activation activation = row.params.as<kernels::Conv2DParams>().activation;
   row.op = &kernels::FullyConnectedOperator();
   row.params = {};

@@ -243,7 +243,7 @@ class Matcher : public RowPatternWalk {
 
 bool RecognizeLayerNorm(Graph& graph, NodeId id, RewriteContext& context) {
   if (!Is(graph, id, "ADD") && !Is(graph, id, "MUL") && !Is(graph, id, "DIV")) return false;
-  if (!graph.node(id).tail.empty()) return false;
+  if (!graph.node(id).tail.empty() || !IsFloat(graph, graph.node(id).outputs[0])) return false;
   Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
   if (!match) return false;

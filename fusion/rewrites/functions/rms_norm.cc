@@ -104,7 +104,8 @@ class Matcher : public RowPatternWalk {
 }  // namespace
 
 bool RecognizeRmsNorm(Graph& graph, NodeId id, RewriteContext& context) {
-  if (!graph.node(id).tail.empty()) return false;
+  const Node& last = graph.node(id);
+  if (!last.tail.empty() || last.outputs.empty() || !IsFloat(graph, last.outputs[0])) return false;
   Matcher matcher(graph);
   const std::optional<Match> match = matcher.Run(id);
   if (!match) return false;

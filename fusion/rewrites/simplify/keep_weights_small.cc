@@ -18,10 +18,10 @@ constexpr int64_t kWorthReading = 1 << 18;
 bool KeepWeightsSmall(Graph& graph, NodeId id, RewriteContext& context) {
   const bool looks_up = Is(graph, id, "EMBEDDING_LOOKUP");
   if (!looks_up && !Is(graph, id, "FULLY_CONNECTED")) return false;
-  Node node = graph.node(id);
-  const ValueId floats = node.inputs[1];
+  const ValueId floats = graph.node(id).inputs[1];
   const NodeId dequantize = ProducerIs(graph, floats, "DEQUANTIZE");
   if (dequantize == kNone || graph.value(floats).info.elements() < kWorthReading) return false;
+  Node node = graph.node(id);
   node.inputs[1] = graph.node(dequantize).inputs[0];
   const TensorInfo& small = graph.value(node.inputs[1]).info;
   const auto& zeros = small.quantization.zero_points;
