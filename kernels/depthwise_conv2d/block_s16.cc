@@ -5,6 +5,7 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/add_terms-inl.h"
 #include "kernels/simd.h"
 
 #if FUSELITE_SIMD_TARGET
@@ -43,7 +44,7 @@ HWY_INLINE void StoreInterleaved(D d, hn::Vec<D> low, hn::Vec<D> high, const int
 }
 
 // The channels [c, c + lanes) of all pixels.
-template <class D16, int kCount>
+template <class D16, Terms kTerms, int kCount>
 HWY_INLINE void RunChannels(D16 d16, const DepthwiseBlockS16& b, int64_t c) {
   const hn::RepartitionToWide<D16> d;
   using V = hn::Vec<decltype(d)>;
@@ -60,10 +61,10 @@ HWY_INLINE void RunChannels(D16 d16, const DepthwiseBlockS16& b, int64_t c) {
     for (int j = 0; j < kCount; ++j) {
       const auto x0 = hn::LoadU(d16, first[j * b.stride] + c);
       const auto x1 = hn::LoadU(d16, second[j * b.stride] + c);
-      low[j][0] = hn::ReorderWidenMulAccumulate(d, hn::InterleaveLower(d16, x0, x1), w_low,
-                                                low[j][0], low[j][1]);
-      high[j][0] = hn::ReorderWidenMulAccumulate(d, hn::InterleaveUpper(d16, x0, x1), w_high,
-                                                 high[j][0], high[j][1]);
+      low[j][0] =
+          AddTerms<kTerms>(d, hn::InterleaveLower(d16, x0, x1), w_low, low[j][0], low[j][1]);
+      high[j][0] =
+          AddTerms<kTerms>(d, hn::InterleaveUpper(d16, x0, x1), w_high, high[j][0], high[j][1]);
     }
   }
 #pragma GCC unroll 8
@@ -75,37 +76,41 @@ HWY_INLINE void RunChannels(D16 d16, const DepthwiseBlockS16& b, int64_t c) {
 }
 
 // Precondition: channels >= lanes. The last vector overlaps the one before.
-template <class D16, int kCount>
+template <class D16, Terms kTerms, int kCount>
 HWY_NOINLINE void RunBlock(const DepthwiseBlockS16& b) {
   const D16 d16;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d16));
   int64_t c = 0;
-  for (; c + lanes <= b.channels; c += lanes) RunChannels<D16, kCount>(d16, b, c);
-  if (c < b.channels) RunChannels<D16, kCount>(d16, b, b.channels - lanes);
+  for (; c + lanes <= b.channels; c += lanes) RunChannels<D16, kTerms, kCount>(d16, b, c);
+  if (c < b.channels) RunChannels<D16, kTerms, kCount>(d16, b, b.channels - lanes);
 }
 
-template <class D16>
+template <class D16, Terms kTerms>
 void ForCount(const DepthwiseBlockS16& b, int count) {
   switch (count) {
-    case 8: return RunBlock<D16, kMaxCount>(b);
-    case 4: return RunBlock<D16, 4>(b);
-    case 2: return RunBlock<D16, 2>(b);
-    default: return RunBlock<D16, 1>(b);
+    case 8: return RunBlock<D16, kTerms, kMaxCount>(b);
+    case 4: return RunBlock<D16, kTerms, 4>(b);
+    case 2: return RunBlock<D16, kTerms, 2>(b);
+    default: return RunBlock<D16, kTerms, 1>(b);
   }
 }
 
+template <Terms kTerms>
 void RunDepthwiseS16(const DepthwiseBlockS16& block, int count) {
   using Full = hn::ScalableTag<int16_t>;
   if (block.channels >= static_cast<int64_t>(hn::Lanes(Full()))) {
-    ForCount<Full>(block, count);
+    ForCount<Full, kTerms>(block, count);
   } else if (block.channels >= 16 && hn::MaxLanes(Full()) >= 16) {
-    ForCount<hn::CappedTag<int16_t, 16>>(block, count);
+    ForCount<hn::CappedTag<int16_t, 16>, kTerms>(block, count);
   } else {
-    ForCount<hn::CappedTag<int16_t, 8>>(block, count);
+    ForCount<hn::CappedTag<int16_t, 8>, kTerms>(block, count);
   }
 }
 
-constexpr DepthwiseS16 kDepthwiseS16 = {.max_count = kMaxCount, .run = RunDepthwiseS16};
+// In the order of Terms.
+constexpr DepthwiseS16 kDepthwiseS16[] = {
+    {.max_count = kMaxCount, .run = RunDepthwiseS16<Terms::kPairs>},
+    {.max_count = kMaxCount, .run = RunDepthwiseS16<Terms::kDotPairs>}};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -116,7 +121,9 @@ namespace fuselite::kernels {
 
 const DepthwiseS16* FindDepthwiseS16(Isa isa) {
   static constexpr auto kTable = FUSELITE_SIMD_TABLE(kDepthwiseS16);
-  return kTable.For(isa);
+  const auto* const all = kTable.For(isa);
+  const Terms terms = isa.has_vnni() ? Terms::kDotPairs : Terms::kPairs;
+  return all == nullptr ? nullptr : &(*all)[static_cast<int>(terms)];
 }
 
 }  // namespace fuselite::kernels

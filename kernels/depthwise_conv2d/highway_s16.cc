@@ -37,7 +37,7 @@ class DepthwiseS16Kernel final : public PhasedKernel {
   void RunRow(const KernelArgs& args, int64_t unit) const;
   void PointToPixels(const KernelArgs& args, int64_t unit, int32_t ox, int count) const;
   void Store(const KernelArgs& args, int64_t row, int count) const;
-  void ScaleWide(const KernelArgs& args, int count) const;
+  void ScaleWide(const KernelArgs& args, int count, int16_t* to, int64_t pitch) const;
   int32_t* Bias(const KernelArgs& args) const {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_);
   }
@@ -254,13 +254,14 @@ void DepthwiseS16Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int
   }
 }
 
-// The sums of `count` pixels as int16, in their place.
-void DepthwiseS16Kernel::ScaleWide(const KernelArgs& args, int count) const {
-  for (int j = 0; j < count; ++j) {
-    int32_t* sums = Sums(args) + j * channels_;
-    wide_->scale(
-        tail_.WideRowOf(args, 0, shape_.channels_out, sums, reinterpret_cast<int16_t*>(sums)));
-  }
+// The sums of `count` pixels as int16.
+void DepthwiseS16Kernel::ScaleWide(const KernelArgs& args, int count, int16_t* to,
+                                   int64_t pitch) const {
+  WideRows rows = tail_.WideRowOf(args, 0, shape_.channels_out, Sums(args), to);
+  rows.rows = count;
+  rows.sums_pitch = channels_;
+  rows.to_pitch = pitch;
+  wide_->scale(rows);
 }
 
 // `count` pixels from output pixel `row` on.
@@ -292,7 +293,13 @@ void DepthwiseS16Kernel::Store(const KernelArgs& args, int64_t row, int count) c
     }
     if (in_place) return;
   }
-  if (tail_.wide) ScaleWide(args, count);
+  if (tail_.wide) {
+    const bool in_place = output_.type == DataType::kInt16 && tail.empty();
+    if (in_place) {
+      return ScaleWide(args, count, reinterpret_cast<int16_t*>(destination), output_.pitch());
+    }
+    ScaleWide(args, count, reinterpret_cast<int16_t*>(sums), 2 * channels_);
+  }
   apply_tail_(tail, args.inputs,
               {.source = sums,
                .source_pitch = tail_.wide ? 2 * channels_ : channels_,

@@ -9,20 +9,10 @@
 #include <hwy/foreach_target.h>
 #include <hwy/highway.h>
 
+#include "kernels/gemm/add_terms-inl.h"
 #include "kernels/gemm/whole_product-inl.h"
 #include "kernels/simd.h"
 #include "kernels/simd_math/partial-inl.h"
-
-#ifndef FUSELITE_KERNELS_GEMM_GEMM_S16_ONCE
-#define FUSELITE_KERNELS_GEMM_GEMM_S16_ONCE
-namespace fuselite::kernels {
-
-// What is multiplied at a time, and whether an instruction adds its products up: Debian 12's
-// Highway has no word for those.
-enum class Terms : uint8_t { kPairs, kDotPairs, kDotQuads };
-
-}  // namespace fuselite::kernels
-#endif
 
 #if FUSELITE_SIMD_TARGET
 HWY_BEFORE_NAMESPACE();
@@ -40,29 +30,6 @@ constexpr int kRows = 12;
 #else
 constexpr int kRows = 5;
 #endif
-
-// even + odd grows by the products of x and w. Quads are for targets that have their instruction.
-template <Terms kTerms>
-HWY_INLINE V32 AddTerms(hn::Vec<D16> x, hn::Vec<D16> w, V32 even, V32& odd) {
-#if HWY_TARGET == HWY_AVX3
-  if constexpr (kTerms == Terms::kDotPairs) {
-    asm("vpdpwssd %2, %1, %0" : "+v"(even.raw) : "v"(x.raw), "v"(w.raw));
-    return even;
-  } else if constexpr (kTerms == Terms::kDotQuads) {
-    asm("vpdpbusd %2, %1, %0" : "+v"(even.raw) : "v"(x.raw), "v"(w.raw));
-    return even;
-  }
-#elif HWY_TARGET == HWY_AVX2
-  if constexpr (kTerms == Terms::kDotPairs) {
-    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(even.raw) : "x"(x.raw), "x"(w.raw));
-    return even;
-  } else if constexpr (kTerms == Terms::kDotQuads) {
-    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(even.raw) : "x"(x.raw), "x"(w.raw));
-    return even;
-  }
-#endif
-  return hn::ReorderWidenMulAccumulate(D32(), x, w, even, odd);
-}
 
 template <int kTile, int kVectors, Terms kTerms>
 HWY_NOINLINE void RunTileS16(const TileS16& t) {
@@ -93,7 +60,7 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
         const auto x = hn::BitCast(d16, hn::Set(d, pair));
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
-          even[r][v] = AddTerms<kTerms>(x, w[v], even[r][v], odd[r][v]);
+          even[r][v] = AddTerms<kTerms>(d, x, w[v], even[r][v], odd[r][v]);
         }
       }
     }

@@ -175,7 +175,7 @@ int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
 void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
                              std::byte* scratch) const {
   if (wide) {
-    ScaleWideRow(WideRowOf(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch)));
+    ScaleWideRows(WideRowOf(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch)));
   } else {
     for (int64_t c = 0; c < channels; ++c) {
       // Wraps around as sums of 32 bits do.

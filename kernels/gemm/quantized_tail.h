@@ -31,12 +31,12 @@ struct QuantizedTail {
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
-  // Gives ScaleWideRow the wide sums of the channels [channel, channel + n), without bias, `sums`
-  // being int64_t* or int32_t*. `this` must outlive the row.
+  // Gives ScaleWideRows one row of wide sums of the channels [channel, channel + n), without bias,
+  // `sums` being int64_t* or int32_t*. `this` must outlive it.
   template <class Sum>
-  WideRow WideRowOf(const KernelArgs& args, int64_t channel, int64_t n, const Sum* sums,
-                    int16_t* to) const {
-    WideRow row{.scaling = &wide_scaling, .channel = channel, .n = n, .to = to};
+  WideRows WideRowOf(const KernelArgs& args, int64_t channel, int64_t n, const Sum* sums,
+                     int16_t* to) const {
+    WideRows row{.scaling = &wide_scaling, .channel = channel, .n = n, .to = to};
     const void* biases = bias_type == DataType::kNone ? nullptr : args.inputs[inputs.bias];
     if (bias_type == DataType::kInt64) {
       row.bias = static_cast<const int64_t*>(biases);

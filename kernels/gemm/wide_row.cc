@@ -21,6 +21,7 @@ using V64 = hn::Vec<D64>;
 using D32 = hn::Rebind<int32_t, D64>;
 using V32 = hn::Vec<D32>;
 using DReal = hn::Rebind<double, D64>;
+using DWhole = hn::Repartition<int32_t, DReal>;
 
 // `n` values from element `at` of the array that there is as int64, zeros behind.
 HWY_INLINE V64 LoadWide(const int64_t* wide, const int32_t* narrow, int64_t at, size_t n) {
@@ -56,28 +57,56 @@ HWY_INLINE V32 MultiplyReal(V64 sum, hn::Vec<DReal> scale, double low, double hi
   return hn::DemoteTo(D32(), hn::Add(cut, half));
 }
 
-// Scales with WideScaling's factors and addends.
-void ScaleExactly(const WideRow& row) {
+// The nearest integers to sum * factor + addend, in the even 32-bit lanes.
+HWY_INLINE hn::Vec<DWhole> NearestOf(V32 sums, hn::Vec<DReal> factor, hn::Vec<DReal> addend) {
+  const DReal d;
+  // Its last bit is worth 1, and integers stand in its low 32 bits.
+  const auto magic = hn::Set(d, 0x1.8p52);
+  const auto scaled = hn::MulAdd(hn::PromoteTo(d, sums), factor, addend);
+  return hn::BitCast(DWhole(), hn::Add(scaled, magic));
+}
+
+// The channels [first, first + n) of all rows with WideScaling's factors and addends. n: at most
+// twice the lanes of doubles, as many where kWhole.
+template <bool kWhole>
+HWY_INLINE void ScaleColumns(const WideRows& r, size_t first, size_t n) {
   const DReal d;
   const D32 d32;
-  const hn::Rebind<int16_t, DReal> d16;
-  const WideScaling& s = *row.scaling;
-  const auto lanes = static_cast<int64_t>(hn::Lanes(d));
-  const auto low = hn::Set(d, s.min - s.zero_point), high = hn::Set(d, s.max - s.zero_point);
-  const auto zero = hn::Set(d32, s.zero_point);
-  for (int64_t i = 0; i < row.n; i += lanes) {
-    const auto left = static_cast<size_t>(row.n - i);
-    const int64_t c = row.channel + i;
-    const auto sum = hn::PromoteTo(d, LoadUpTo(d32, row.narrow_sums + i, left));
-    const auto scaled = hn::MulAdd(sum, LoadUpTo(d, s.factors.data() + c, left),
-                                   LoadUpTo(d, s.addends.data() + c, left));
-    const auto cut = hn::Floor(hn::Min(hn::Max(scaled, low), high));
-    StoreUpTo(hn::DemoteTo(d16, hn::Add(hn::DemoteTo(d32, cut), zero)), d16, row.to + i, left);
+  const hn::Rebind<int16_t, DWhole> d16;
+  const size_t half = hn::Lanes(d);
+  const bool both = kWhole || n > half;
+  const size_t in_low = both ? half : n, in_high = n - half;
+  // What lies in the upper half, if anything: else the lower one once more.
+  const auto load = [&](auto tag, const auto* from, size_t part) HWY_ATTR {
+    if (kWhole) return hn::LoadU(tag, from + part * half);
+    if (part == 0 || !both) return LoadUpTo(tag, from, in_low);
+    return LoadUpTo(tag, from + half, in_high);
+  };
+  const double *const factors = r.scaling->factors.data() + r.channel + first,
+                      *const addends = r.scaling->addends.data() + r.channel + first;
+  const auto factor0 = load(d, factors, 0), factor1 = load(d, factors, 1);
+  const auto addend0 = load(d, addends, 0), addend1 = load(d, addends, 1);
+  const auto low = hn::Set(d16, static_cast<int16_t>(r.scaling->min)),
+             high = hn::Set(d16, static_cast<int16_t>(r.scaling->max));
+  const int32_t* sums = r.narrow_sums + first;
+  int16_t* to = r.to + first;
+  for (int64_t row = 0; row < r.rows; ++row, sums += r.sums_pitch, to += r.to_pitch) {
+    const auto nearest0 = NearestOf(load(d32, sums, 0), factor0, addend0);
+    const auto nearest1 = NearestOf(load(d32, sums, 1), factor1, addend1);
+    const auto scaled = hn::DemoteTo(d16, hn::ConcatEven(DWhole(), nearest1, nearest0));
+    const auto cut = hn::Min(hn::Max(scaled, low), high);
+    kWhole ? hn::StoreU(cut, d16, to) : StoreUpTo(cut, d16, to, n);
   }
 }
 
-void ScaleRow(const WideRow& row) {
-  if (row.narrow_sums != nullptr && !row.scaling->factors.empty()) return ScaleExactly(row);
+void ScaleExactly(const WideRows& rows) {
+  const auto n = static_cast<size_t>(rows.n), most = hn::Lanes(DWhole());
+  size_t i = 0;
+  for (; i + most <= n; i += most) ScaleColumns<true>(rows, i, most);
+  if (i < n) ScaleColumns<false>(rows, i, n - i);
+}
+
+void ScaleRow(const WideRows& row) {
   const D64 d;
   const D32 d32;
   const hn::Rebind<int16_t, D64> d16;
@@ -103,6 +132,11 @@ void ScaleRow(const WideRow& row) {
   }
 }
 
+void ScaleRows(const WideRows& rows) {
+  if (rows.narrow_sums != nullptr && !rows.scaling->factors.empty()) return ScaleExactly(rows);
+  for (int64_t row = 0; row < rows.rows; ++row) ScaleRow(rows.Row(row));
+}
+
 void AddWide(const int32_t* sums, int64_t n, int shift, bool first, int64_t* totals) {
   const D64 d;
   const auto lanes = static_cast<int64_t>(hn::Lanes(d));
@@ -114,7 +148,7 @@ void AddWide(const int32_t* sums, int64_t n, int shift, bool first, int64_t* tot
   }
 }
 
-constexpr WideRowFunctions kWideRow = {.scale = ScaleRow, .add = AddWide};
+constexpr WideRowFunctions kWideRow = {.scale = ScaleRows, .add = AddWide};
 
 }  // namespace fuselite::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -124,21 +158,24 @@ HWY_AFTER_NAMESPACE();
 namespace fuselite::kernels {
 
 void UseDoubles(std::span<const int64_t> biases, WideScaling* scaling) {
-  constexpr double kLargestSum = 0x1p31, kExact = 0x1p53;
+  constexpr double kLargestSum = 0x1p31, kLargestResult = 0x1p30, kExact = 0x1p53;
   std::vector<double> factors, addends;
   for (size_t c = 0; c < scaling->multipliers.size(); ++c) {
     const double m = scaling->multipliers[c], bias = static_cast<double>(biases[c]);
-    const double half = std::ldexp(1.0, scaling->shifts[c] - 1);
-    const double largest = (kLargestSum + std::abs(bias)) * m + half;
-    if (largest >= std::min(kExact, half * kLargestSum)) return;
+    const double zero_point = std::ldexp(scaling->zero_point, scaling->shifts[c]);
+    const double largest = (kLargestSum + std::abs(bias)) * m + std::abs(zero_point);
+    if (largest >= std::ldexp(kLargestResult, scaling->shifts[c])) return;
+    if (2 * largest + 1 >= kExact) return;
     factors.push_back(std::ldexp(m, -scaling->shifts[c]));
-    addends.push_back(std::ldexp(bias * m + half, -scaling->shifts[c]));
+    addends.push_back(std::ldexp(2 * (bias * m + zero_point) + 1, -scaling->shifts[c] - 1));
   }
   scaling->factors = std::move(factors);
   scaling->addends = std::move(addends);
 }
 
-void ScaleWideRow(const WideRow& row) {
+namespace {
+
+void ScaleWideRow(const WideRows& row) {
   const WideScaling& s = *row.scaling;
   for (int64_t i = 0; i < row.n; ++i) {
     const int64_t c = row.channel + i;
@@ -157,6 +194,12 @@ void ScaleWideRow(const WideRow& row) {
       row.to[i] = static_cast<int16_t>(std::clamp<double>(scaled, s.min, s.max));
     }
   }
+}
+
+}  // namespace
+
+void ScaleWideRows(const WideRows& rows) {
+  for (int64_t row = 0; row < rows.rows; ++row) ScaleWideRow(rows.Row(row));
 }
 
 const WideRowFunctions* FindWideRowFunctions(Isa isa) {

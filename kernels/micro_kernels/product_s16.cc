@@ -176,11 +176,12 @@ template <class Sum>
 void HighwayMicroKernelS16::StoreWide(const SumsS16::Steps& tile, const Place& at,
                                       const Sum* sums) const {
   const KernelArgs args{at.inputs, nullptr, nullptr, nullptr};
-  for (int64_t r = 0; r < tile.rows; ++r) {
-    auto* const to = reinterpret_cast<int16_t*>(at.out + r * out_step_);
-    wide_rows_->scale(
-        format_->tail.WideRowOf(args, at.channel, tile.columns, sums + r * tile.width, to));
-  }
+  WideRows rows = format_->tail.WideRowOf(args, at.channel, tile.columns, sums,
+                                          reinterpret_cast<int16_t*>(at.out));
+  rows.rows = tile.rows;
+  rows.sums_pitch = tile.width;
+  rows.to_pitch = out_step_ / value_bytes_;
+  wide_rows_->scale(rows);
 }
 
 Status CheckOperands(const OpDescription& op, const FormatS16& format) {

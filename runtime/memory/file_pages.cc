@@ -60,6 +60,7 @@ void FilePages::GiveBack() {
 // where it is something else, or the system does not tell.
 FilePages::Range FilePages::SharedFileAt(const void* address) {
   constexpr size_t kSharing = 4;  // of " r--s", behind the addresses
+  const auto at = reinterpret_cast<uintptr_t>(address);
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
     Range range;
@@ -67,7 +68,8 @@ FilePages::Range FilePages::SharedFileAt(const void* address) {
     const char* const dash = std::from_chars(line.data(), end, range.begin, 16).ptr;
     if (dash == end) break;
     const char* const rights = std::from_chars(dash + 1, end, range.end, 16).ptr;
-    if (range.end <= reinterpret_cast<uintptr_t>(address)) continue;
+    if (range.end <= at) continue;
+    if (range.begin > at) break;
     const auto place = static_cast<size_t>(rights - line.data());
     const bool shared = place + kSharing < line.size() && line[place + kSharing] == 's';
     return shared && line.find('/', place) != std::string::npos ? range : Range();

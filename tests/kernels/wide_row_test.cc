@@ -45,11 +45,17 @@ TEST(WideRowTest, EveryTargetScalesToTheBit) {
     SCOPED_TRACE(random.Trace());
     const int64_t channels = random.Int(1, 40), channel = random.Int(0, channels - 1);
     WideScaling scaling = RandomWideScaling(random, channels, random.Chance(0.4));
-    const auto sums = RandomIntegers<int64_t>(random, channels, 46);
-    const auto narrow_sums = RandomIntegers<int32_t>(random, channels, 31);
+    const int64_t rows = random.Int(1, 3), pitch = channels + random.Int(0, 3);
+    const auto sums = RandomIntegers<int64_t>(random, rows * pitch, 46);
+    const auto narrow_sums = RandomIntegers<int32_t>(random, rows * pitch, 31);
     const auto bias = RandomIntegers<int64_t>(random, channels, random.Pick({20, 40}));
     const auto narrow_bias = RandomIntegers<int32_t>(random, channels, 31);
-    WideRow row{.scaling = &scaling, .channel = channel, .n = random.Int(1, channels - channel)};
+    WideRows row{.scaling = &scaling,
+                 .channel = channel,
+                 .n = random.Int(1, channels - channel),
+                 .rows = rows,
+                 .sums_pitch = pitch,
+                 .to_pitch = channels};
     random.Chance(0.5) ? row.sums = sums.data() : nullptr;
     row.narrow_sums = row.sums == nullptr ? narrow_sums.data() : nullptr;
     const int biased = static_cast<int>(random.Int(0, 2));
@@ -62,24 +68,29 @@ TEST(WideRowTest, EveryTargetScalesToTheBit) {
       UseDoubles(constants, &scaling);
       in_doubles += !scaling.factors.empty();
     }
-    std::vector<int16_t> expected(channels, 77);
+    std::vector<int16_t> expected(rows * channels, 77);
     row.to = expected.data();
-    ScaleWideRow(row);
+    ScaleWideRows(row);
     for (Isa isa : RunnableIsas()) {
       const WideRowFunctions* functions = FindWideRowFunctions(isa);
       if (functions == nullptr) continue;
-      std::vector<int16_t> actual(channels, 77);
+      std::vector<int16_t> actual(rows * channels, 77);
       row.to = actual.data();
       functions->scale(row);
       EXPECT_EQ(actual, expected) << IsaName(isa);
       if (row.sums != nullptr) continue;
       std::vector<int32_t> in_place = narrow_sums;
-      WideRow over = row;
+      WideRows over = row;
       over.narrow_sums = in_place.data();
       over.to = reinterpret_cast<int16_t*>(in_place.data());
+      over.to_pitch = 2 * pitch;
       functions->scale(over);
-      EXPECT_EQ(std::memcmp(in_place.data(), expected.data(), row.n * sizeof(int16_t)), 0)
-          << IsaName(isa) << " in place";
+      for (int64_t r = 0; r < rows; ++r) {
+        EXPECT_EQ(std::memcmp(in_place.data() + r * pitch, expected.data() + r * channels,
+                              row.n * sizeof(int16_t)),
+                  0)
+            << IsaName(isa) << " in place, row " << r;
+      }
     }
     if (HasFailure()) return;
   }
