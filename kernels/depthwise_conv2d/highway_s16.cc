@@ -29,6 +29,7 @@ class DepthwiseS16Kernel final : public PhasedKernel {
 
  private:
   void MakePhases();
+  Result<std::shared_ptr<const Source>> MakeSource(const TensorInfo& input, Isa isa) const;
   Status PlanTail(const OpDescription& op, const PlanContext& context);
   Status PlanScratch();
   Status PlanFilters(const OpDescription& op);
@@ -49,7 +50,8 @@ class DepthwiseS16Kernel final : public PhasedKernel {
     return reinterpret_cast<int32_t*>(args.scratch + pointer_bytes_ + bias_bytes_);
   }
 
-  std::shared_ptr<const ShortRowsSource> source_;
+  std::shared_ptr<const Source> source_;
+  int64_t pixel_ = 0;  // elements from a pixel to the next, as the source leaves them
   const DepthwiseS16* simd_ = nullptr;
   DepthwiseConv2DShape shape_;
   QuantizedTail tail_;  // of integer activations
@@ -76,20 +78,12 @@ Status DepthwiseS16Kernel::Plan(const OpDescription& op, const PlanContext& cont
   if (simd_ == nullptr) return NoVectorTarget(context.isa);
   FUSELITE_ASSIGN_OR_RETURN(shape_, ResolveDepthwiseConv2D(op));
   const TensorInfo& input = op.inputs[0];
-  const auto& [y, x] = shape_.window;
   constexpr int kStep = DepthwiseS16::kChannels;
   channels_ = (int64_t{shape_.channels_out} + kStep - 1) / kStep * kStep;
   taps_ = (shape_.window.taps() + 1) & ~1;
   FUSELITE_RETURN_IF_ERROR(PlanTail(op, context));
-  FUSELITE_ASSIGN_OR_RETURN(source_, ShortRowsSource::Make(0, input,
-                                                           {.groups = shape_.batch,
-                                                            .rows = int64_t{y.input} * x.input,
-                                                            .values = shape_.channels_in,
-                                                            .pitch = input.pitch(),
-                                                            .repeat = shape_.multiplier,
-                                                            .to_pitch = channels_,
-                                                            .asymmetric = true},
-                                                           context.isa));
+  FUSELITE_ASSIGN_OR_RETURN(source_, MakeSource(input, context.isa));
+  pixel_ = source_->memory().pixel / static_cast<int64_t>(sizeof(int16_t));
   output_ = op.outputs[0];
   name_ = internal::Join("depthwise ", store_hybrid_ == nullptr ? "" : "hybrid ",
                          DataTypeName(op.inputs[store_hybrid_ == nullptr ? 0 : 1].type), " ",
@@ -99,6 +93,28 @@ Status DepthwiseS16Kernel::Plan(const OpDescription& op, const PlanContext& cont
   FUSELITE_RETURN_IF_ERROR(PlanFilters(op));
   MakePhases();
   return Status();
+}
+
+// int16 values that fill vectors are read where they lie.
+Result<std::shared_ptr<const Source>> DepthwiseS16Kernel::MakeSource(const TensorInfo& input,
+                                                                     Isa isa) const {
+  const auto& [y, x] = shape_.window;
+  const int64_t pixels = int64_t{y.input} * x.input;
+  if (input.type == DataType::kInt16 && channels_ == shape_.channels_in) {
+    const int64_t pixel = input.pitch() * static_cast<int64_t>(sizeof(int16_t));
+    return std::shared_ptr<const Source>(std::make_shared<InputSource>(
+        0, ImageMemory{.pixel = pixel, .row = x.input * pixel, .image = pixels * pixel}));
+  }
+  FUSELITE_ASSIGN_OR_RETURN(auto rows, ShortRowsSource::Make(0, input,
+                                                             {.groups = shape_.batch,
+                                                              .rows = pixels,
+                                                              .values = shape_.channels_in,
+                                                              .pitch = input.pitch(),
+                                                              .repeat = shape_.multiplier,
+                                                              .to_pitch = channels_,
+                                                              .asymmetric = true},
+                                                             isa));
+  return std::shared_ptr<const Source>(std::move(rows));
 }
 
 Status DepthwiseS16Kernel::PlanTail(const OpDescription& op, const PlanContext& context) {
@@ -147,7 +163,11 @@ void DepthwiseS16Kernel::MakePhases() {
     Phase packing{.units = 1, .grain = 1, .run = [this](const KernelArgs& args, int64_t, int64_t) {
                     PackFilters(args.inputs[1], FiltersOfRun(args));
                   }};
-    phases_.front() = Merge(std::move(packing), std::move(phases_.front()));
+    if (phases_.empty()) {
+      phases_.push_back(std::move(packing));
+    } else {
+      phases_.front() = Merge(std::move(packing), std::move(phases_.front()));
+    }
   }
   phases_.push_back({.units = int64_t{shape_.batch} * shape_.window.y.output,
                      // A multiply-add is worth an eighth of what GrainFor counts.
@@ -248,8 +268,7 @@ void DepthwiseS16Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int
     const int64_t row = (unit / y.output * y.input + iy) * x.input;
     for (int64_t i = 0; i < used; ++i) {
       const int64_t ix = start_x + i;
-      pixels[i] =
-          inside && ix >= 0 && ix < x.input ? image + (row + ix) * channels_ : zeros_.data();
+      pixels[i] = inside && ix >= 0 && ix < x.input ? image + (row + ix) * pixel_ : zeros_.data();
     }
   }
 }
