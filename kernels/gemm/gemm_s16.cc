@@ -68,14 +68,16 @@ HWY_NOINLINE void RunTileS16(const TileS16& t) {
 #pragma GCC unroll 16
   for (int r = 0; r < kTile; ++r) {
     int32_t* const c = t.c + r * t.c_pitch;
-    const auto sum = [&](int v) HWY_ATTR {
-      const V32 products = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
-      return hn::Add(products, hn::LoadU(d, t.bias + v * lanes));
-    };
 #pragma GCC unroll 8
-    for (int v = 0; v + 1 < kVectors; ++v) hn::StoreU(sum(v), d, c + v * lanes);
-    constexpr int kLast = kVectors - 1;
-    StoreUpTo(sum(kLast), d, c + kLast * lanes, static_cast<size_t>(t.columns - kLast * lanes));
+    for (int v = 0; v < kVectors; ++v) {
+      const V32 products = hn::RearrangeToOddPlusEven(even[r][v], odd[r][v]);
+      const V32 sum = hn::Add(products, hn::LoadU(d, t.bias + v * lanes));
+      if (v + 1 < kVectors) {
+        hn::StoreU(sum, d, c + v * lanes);
+      } else {
+        StoreUpTo(sum, d, c + v * lanes, static_cast<size_t>(t.columns - v * lanes));
+      }
+    }
   }
 }
 
