@@ -1,6 +1,6 @@
 // Depthwise convolution of 8-bit and 16-bit activations, or of float32 ones quantized at run time:
-// brought to int16 first, then row by row, with a list of pointers to the pixels under a few
-// neighbouring windows as in float32.
+// brought to int16 first, unless they are as vectors read them, then row by row, with a list of
+// pointers to the pixels under a few neighbouring windows as in float32.
 #include <algorithm>
 #include <bit>
 #include <vector>

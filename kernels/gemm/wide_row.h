@@ -18,7 +18,7 @@ struct WideScaling {
   int32_t zero_point = 0, min = 0, max = 0;
   // Not empty where the biases are constants and doubles hold every step exactly: then an int32 sum
   // without its bias is scaled, the zero point added, as the integer nearest to sum * factor +
-  // addend, in a fifth of the instructions that 64 bits take. None is as near to two.
+  // addend, in a quarter of the instructions that 64 bits take. None is as near to two.
   std::vector<double> factors = {}, addends = {};
 };
 // Fills in `factors` and `addends` for these biases, where that is proven for all int32 sums: with
