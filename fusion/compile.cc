@@ -77,10 +77,6 @@ size_t BytesToPack(const Graph& graph) {
   return bytes;
 }
 
-bool IsHostConstant(const Value& value) {
-  return value.info.constant() && value.storage == nullptr;
-}
-
 // The cache of the host's constants, as far as they may be weights; none where there are none, or
 // nothing is to be cached. Rewrites join and fold weights in another way in each signature.
 std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& options,
@@ -92,7 +88,7 @@ std::optional<WeightsCache> CacheOf(const Graph& graph, const CacheOptions& opti
     const Value& value = graph.value(id);
     if (!value.info.constant() || value.info.bytes() < kLeastWeights) continue;
     const auto* data = static_cast<const std::byte*>(value.info.data);
-    sources.push_back({{data, value.info.bytes()}, value.storage == nullptr});
+    sources.push_back({{data, value.info.bytes()}, value.host_constant()});
   }
   if (sources.empty()) return std::nullopt;
   return WeightsCache(options, sources, hashes);
@@ -110,7 +106,7 @@ const void* HostConstant(const Graph& graph) {
   size_t bytes = 0;
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    if (!IsHostConstant(value) || value.info.bytes() <= bytes) continue;
+    if (!value.host_constant() || value.info.bytes() <= bytes) continue;
     data = value.info.data;
     bytes = value.info.bytes();
   }
@@ -122,7 +118,7 @@ const void* HostConstant(const Graph& graph) {
 void GiveReplacedBack(const Graph& graph, FilePages& file) {
   for (ValueId id = 0; id < graph.value_count(); ++id) {
     const Value& value = graph.value(id);
-    const bool replaced = IsHostConstant(value) && graph.consumers(id).empty();
+    const bool replaced = value.host_constant() && graph.consumers(id).empty();
     if (replaced) file.WereRead(value.info.data, value.info.bytes());
   }
 }

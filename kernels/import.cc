@@ -6,6 +6,7 @@
 #include "kernels/fully_connected/fully_connected.h"
 #include "kernels/lstm/lstm.h"
 #include "runtime/support/is_index.h"
+#include "runtime/support/short_list.h"
 #include "runtime/tflite/arrays.h"
 
 namespace fuselite::kernels {
@@ -128,12 +129,7 @@ void TakeForm(std::span<const int> inputs, const Params& params, const TfLiteCon
 
 Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,
                        std::vector<int>* inputs) {
-  const auto in_blocks = [&](int tensor) {
-    return IsIndex(tensor, context.tensors_size) &&
-           context.tensors[tensor].quantization.type == kTfLiteBlockwiseQuantization;
-  };
-  if (std::ranges::none_of(*inputs, in_blocks)) return Status();
-  std::vector<int> scales;
+  ShortList<int, 8> scales;
   for (int tensor : *inputs) {
     scales.push_back(-1);
     if (!IsIndex(tensor, context.tensors_size)) continue;
@@ -141,7 +137,7 @@ Status TakeBlockScales(const TfLiteContext& context, const OperatorDef** op,
     if (!found.ok()) return found.status().In(internal::Join("input ", scales.size() - 1));
     scales.back() = *found;
   }
-  return UseBlockScales(scales, op, inputs);
+  return UseBlockScales({scales.begin(), scales.size()}, op, inputs);
 }
 
 Status CheckState(const OperatorDef& op, std::span<const int> inputs,

@@ -43,6 +43,9 @@ struct Value {
   bool variable = false;  // the host's state, read and written in node order
   // Owns the bytes of a constant that a rewrite made.
   std::shared_ptr<const void> storage;
+
+  // A constant whose bytes are the host's.
+  bool host_constant() const { return info.constant() && storage == nullptr; }
 };
 
 struct Node {

@@ -276,11 +276,12 @@ void DepthwiseS16Kernel::PointToPixels(const KernelArgs& args, int64_t unit, int
 // The sums of `count` pixels as int16.
 void DepthwiseS16Kernel::ScaleWide(const KernelArgs& args, int count, int16_t* to,
                                    int64_t pitch) const {
-  WideRows rows = tail_.WideRowOf(args, 0, shape_.channels_out, Sums(args), to);
-  rows.rows = count;
-  rows.sums_pitch = channels_;
-  rows.to_pitch = pitch;
-  wide_->scale(rows);
+  wide_->scale(tail_.WideRowsOf(args, Sums(args),
+                                {.n = shape_.channels_out,
+                                 .to = to,
+                                 .rows = count,
+                                 .sums_pitch = channels_,
+                                 .to_pitch = pitch}));
 }
 
 // `count` pixels from output pixel `row` on.

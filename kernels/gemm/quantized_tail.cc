@@ -175,7 +175,8 @@ int64_t QuantizedTail::Bias(const KernelArgs& args, int64_t c) const {
 void QuantizedTail::StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums,
                              std::byte* scratch) const {
   if (wide) {
-    ScaleWideRows(WideRowOf(args, 0, channels, sums, reinterpret_cast<int16_t*>(scratch)));
+    ScaleWideRows(
+        WideRowsOf(args, sums, {.n = channels, .to = reinterpret_cast<int16_t*>(scratch)}));
   } else {
     for (int64_t c = 0; c < channels; ++c) {
       // Wraps around as sums of 32 bits do.

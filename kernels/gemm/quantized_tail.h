@@ -31,24 +31,23 @@ struct QuantizedTail {
   size_t row_bytes() const { return channels * sizeof(int32_t); }
   // Stores one row of sums without bias. `row` counts rows of the output (TailTile).
   void StoreRow(const KernelArgs& args, int64_t row, const int64_t* sums, std::byte* scratch) const;
-  // Gives ScaleWideRows one row of wide sums of the channels [channel, channel + n), without bias,
-  // `sums` being int64_t* or int32_t*. `this` must outlive it.
+  // `rows` of wide sums, int64_t* or int32_t* without bias, with what ScaleWideRows scales them by.
+  // `this` must outlive them.
   template <class Sum>
-  WideRows WideRowOf(const KernelArgs& args, int64_t channel, int64_t n, const Sum* sums,
-                     int16_t* to) const {
-    WideRows row{.scaling = &wide_scaling, .channel = channel, .n = n, .to = to};
+  WideRows WideRowsOf(const KernelArgs& args, const Sum* sums, WideRows rows) const {
+    rows.scaling = &wide_scaling;
     const void* biases = bias_type == DataType::kNone ? nullptr : args.inputs[inputs.bias];
     if (bias_type == DataType::kInt64) {
-      row.bias = static_cast<const int64_t*>(biases);
+      rows.bias = static_cast<const int64_t*>(biases);
     } else {
-      row.narrow_bias = static_cast<const int32_t*>(biases);
+      rows.narrow_bias = static_cast<const int32_t*>(biases);
     }
     if constexpr (sizeof(Sum) == sizeof(int64_t)) {
-      row.sums = sums;
+      rows.sums = sums;
     } else {
-      row.narrow_sums = sums;
+      rows.narrow_sums = sums;
     }
-    return row;
+    return rows;
   }
   // Bias of channel `c`; 0 without one.
   int64_t Bias(const KernelArgs& args, int64_t c) const;

@@ -176,12 +176,13 @@ template <class Sum>
 void HighwayMicroKernelS16::StoreWide(const SumsS16::Steps& tile, const Place& at,
                                       const Sum* sums) const {
   const KernelArgs args{at.inputs, nullptr, nullptr, nullptr};
-  WideRows rows = format_->tail.WideRowOf(args, at.channel, tile.columns, sums,
-                                          reinterpret_cast<int16_t*>(at.out));
-  rows.rows = tile.rows;
-  rows.sums_pitch = tile.width;
-  rows.to_pitch = out_step_ / value_bytes_;
-  wide_rows_->scale(rows);
+  wide_rows_->scale(format_->tail.WideRowsOf(args, sums,
+                                             {.channel = at.channel,
+                                              .n = tile.columns,
+                                              .to = reinterpret_cast<int16_t*>(at.out),
+                                              .rows = tile.rows,
+                                              .sums_pitch = tile.width,
+                                              .to_pitch = out_step_ / value_bytes_}));
 }
 
 Status CheckOperands(const OpDescription& op, const FormatS16& format) {

@@ -18,8 +18,7 @@ constexpr double kGraphCosts = 100;
 // Whether the model itself holds them: constants that were made are freed when they are packed.
 bool AreLargeOfModel(const Value& weights) {
   const TensorInfo& info = weights.info;
-  return info.type == DataType::kFloat32 && info.constant() && weights.storage == nullptr &&
-         info.bytes() >= kLeastBytes;
+  return info.type == DataType::kFloat32 && weights.host_constant() && info.bytes() >= kLeastBytes;
 }
 
 }  // namespace
